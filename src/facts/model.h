@@ -1,0 +1,52 @@
+/*
+ * model: the present state, as a fold of events. No I/O, no clock, no screen.
+ *
+ * Live and replay feed the same events and must arrive at the same model; steps, verdict and reports
+ * read nothing else.
+ */
+#ifndef CUWHY_MODEL_H
+#define CUWHY_MODEL_H
+
+#include "facts/event.h"
+
+/* All that is known about one run of the inferior. Lists hold the records of the same name. */
+struct run_facts {
+	struct run run;
+	struct ended ended;
+	bool has_ended;
+	struct list processes;
+	struct list assertions; /* one an id, with its latest counts */
+	struct list failures;
+	struct list tracebacks;
+	struct list findings;
+	struct list raised;
+	struct list checked; /* one a process and operation, the latest */
+	struct list scans;
+	int64_t rank;        /* of a launcher's summary */
+	bool cuda_absent;
+};
+
+struct model {
+	struct run_facts *runs;
+	size_t nruns;
+	struct list steps; /* struct step_result, in the order of their first event; the latest state */
+	struct list notes;
+	struct machine machine;
+	bool has_machine;
+	int64_t last_event; /* id */
+	double started;     /* time of the first event */
+};
+
+void model_init(struct model *m);
+void model_done(struct model *m);
+void model_fold(struct model *m, const struct event *e); /* e is borrowed, what is kept is copied */
+
+/* The run of that name, NULL when it was not started; the last one when there were several. */
+const struct run_facts *model_run(const struct model *m, const char *name);
+/* The state of a step, NULL when nothing is known of it. */
+const struct step_result *model_step(const struct model *m, const char *id);
+
+/* Typed access to a list: LIST_AT(struct finding, run->findings, 0). */
+#define LIST_AT(type, list, i) ((type *)(list).v + (i))
+
+#endif
