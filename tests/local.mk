@@ -4,7 +4,7 @@
 UNIT_TESTS = tests/unit/test_base tests/unit/test_loop tests/unit/test_facts tests/unit/test_session \
 	tests/unit/test_launch tests/unit/test_logscan tests/unit/test_catalog tests/unit/test_verdict
 TEST_ENV = srcdir="$(srcdir)" top_builddir="$(abs_top_builddir)" CUWHY="$(abs_top_builddir)/cuwhy" \
-	AWK="$(AWK)" CMOCKA_MESSAGE_OUTPUT=TAP
+	CUWHY_AGENT="$(abs_top_builddir)/agent" AWK="$(AWK)" CMOCKA_MESSAGE_OUTPUT=TAP
 
 if HAVE_CMOCKA
 check_PROGRAMS = $(UNIT_TESTS)

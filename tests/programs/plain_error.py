@@ -1,0 +1,4 @@
+"""An error that has nothing to do with tensors: told of, not held."""
+import torch
+
+{}["missing"]
