@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_python(const char *command)
+bool launch_is_python(const char *command)
 {
 	const char *name = strrchr(command, '/');
 
@@ -58,7 +58,7 @@ void launch_plan(struct launch *ret, char *const *argv, enum launch_mode mode, c
 {
 	static const char *const mode_names[] = {"observe", "redirect", "blocking"};
 	bool deaf = false;
-	size_t program = socket && is_python(argv[0]) ? program_at(argv, &deaf) : 0;
+	size_t program = socket && launch_is_python(argv[0]) ? program_at(argv, &deaf) : 0;
 
 	*ret = (struct launch){{0}, {0}};
 	for (size_t i = 0; argv[i]; i++) {
@@ -94,12 +94,6 @@ void launch_plan(struct launch *ret, char *const *argv, enum launch_mode mode, c
 
 void launch_done(struct launch *l)
 {
-	struct strs *both[] = {&l->argv, &l->env};
-
-	for (size_t k = 0; k < COUNT(both); k++) {
-		for (size_t i = 0; i < both[k]->n; i++)
-			free(both[k]->v[i]);
-		free(both[k]->v);
-		*both[k] = (struct strs){0};
-	}
+	strs_done(&l->argv);
+	strs_done(&l->env);
 }

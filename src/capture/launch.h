@@ -24,4 +24,7 @@ void launch_plan(struct launch *ret, char *const *argv, enum launch_mode mode, c
 		 const char *socket, const char *pythonpath, double hold, bool hide_gpus);
 void launch_done(struct launch *l);
 
+/* Does the command's name say that it is a Python: python, python3, /usr/bin/python3.11. */
+bool launch_is_python(const char *command);
+
 #endif

@@ -3,13 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RECORD(name_, ...) \
-	static const struct field name_##_fields[] = {__VA_ARGS__, {0}}; \
-	static const struct record name_##_record = {sizeof(struct name_), name_##_fields}
-
-RECORD(rank, FIELD(INT, rank, rank));
-RECORD(held, FIELD(INT, held, pid), FIELD(STR, held, reason));
-RECORD(progress, FIELD(INT, progress, done), FIELD(INT, progress, total));
+RECORD(static, rank, FIELD(INT, rank, rank));
+RECORD(static, held, FIELD(INT, held, pid), FIELD(STR, held, reason));
+RECORD(static, progress, FIELD(INT, progress, done), FIELD(INT, progress, total));
 
 static const struct field no_fields[] = {{0}};
 static const struct record empty_record = {sizeof(struct empty), no_fields};

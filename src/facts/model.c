@@ -9,14 +9,6 @@ void model_init(struct model *m)
 	record_init(&machine_record, &m->machine);
 }
 
-static void list_done(struct list *l, const struct record *r)
-{
-	for (size_t i = 0; i < l->n; i++)
-		record_done(r, (char *)l->v + i * r->size);
-	free(l->v);
-	*l = (struct list){0};
-}
-
 static void run_facts_done(struct run_facts *r)
 {
 	record_done(&run_record, &r->run);
@@ -183,6 +175,11 @@ const struct run_facts *model_run(const struct model *m, const char *name)
 			return &m->runs[i - 1];
 	}
 	return NULL;
+}
+
+bool step_is(const struct step_result *s, const char *status)
+{
+	return s && s->status && strcmp(s->status, status) == 0;
 }
 
 const struct step_result *model_step(const struct model *m, const char *id)

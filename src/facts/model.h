@@ -45,6 +45,8 @@ void model_fold(struct model *m, const struct event *e); /* e is borrowed, what 
 const struct run_facts *model_run(const struct model *m, const char *name);
 /* The state of a step, NULL when nothing is known of it. */
 const struct step_result *model_step(const struct model *m, const char *id);
+/* Has the step that status; false when nothing is known of it (NULL). */
+bool step_is(const struct step_result *s, const char *status);
 
 /* Typed access to a list: LIST_AT(struct finding, run->findings, 0). */
 #define LIST_AT(type, list, i) ((type *)(list).v + (i))

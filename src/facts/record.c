@@ -21,15 +21,6 @@ bool value_known(struct value v)
 	return v.kind != VALUE_NONE;
 }
 
-bool value_same(struct value a, struct value b)
-{
-	if (a.kind == VALUE_NONE || b.kind == VALUE_NONE)
-		return a.kind == b.kind;
-	if (a.kind == VALUE_INT && b.kind == VALUE_INT)
-		return a.i == b.i;
-	return a.d == b.d || (isnan(a.d) && isnan(b.d));
-}
-
 char *value_text(struct value v, char out[static 32])
 {
 	if (v.kind == VALUE_INT)
@@ -90,6 +81,14 @@ void strs_add(struct strs *s, const char *text)
 	s->v[s->n++] = xstrdup(text);
 }
 
+void strs_done(struct strs *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		free(s->v[i]);
+	free(s->v);
+	*s = (struct strs){0};
+}
+
 void ints_add(struct ints *s, int64_t i)
 {
 	s->v = grow_for_one(s->v, s->n, sizeof *s->v);
@@ -109,6 +108,14 @@ void *list_add(struct list *l, const struct record *r)
 
 	record_init(r, slot);
 	return slot;
+}
+
+void list_done(struct list *l, const struct record *r)
+{
+	for (size_t i = 0; i < l->n; i++)
+		record_done(r, (char *)l->v + i * r->size);
+	free(l->v);
+	*l = (struct list){0};
 }
 
 static void *at(const void *obj, const struct field *f)
@@ -131,17 +138,13 @@ void record_done(const struct record *r, void *obj)
 {
 	for (const struct field *f = r->fields; f->name; f++) {
 		void *p = at(obj, f);
-		struct list *l = p;
-		struct strs *s = p;
 
 		switch (f->type) {
 		case FIELD_STR:
 			free(*(char **)p);
 			break;
 		case FIELD_STRS:
-			for (size_t i = 0; i < s->n; i++)
-				free(s->v[i]);
-			free(s->v);
+			strs_done(p);
 			break;
 		case FIELD_INTS:
 			free(((struct ints *)p)->v);
@@ -153,9 +156,7 @@ void record_done(const struct record *r, void *obj)
 			record_done(f->of, p);
 			break;
 		case FIELD_LIST:
-			for (size_t i = 0; i < l->n; i++)
-				record_done(f->of, (char *)l->v + i * f->of->size);
-			free(l->v);
+			list_done(p, f->of);
 			break;
 		case FIELD_INT:
 		case FIELD_BOOL:

@@ -25,7 +25,6 @@ struct value {
 struct value value_int(int64_t i);
 struct value value_real(double d);
 bool value_known(struct value v);
-bool value_same(struct value a, struct value b); /* NaN is the same as NaN */
 /* As a person reads it: 10, 0.5, nan, inf. Returns out. */
 char *value_text(struct value v, char out[static 32]);
 
@@ -51,6 +50,7 @@ struct list {
 };
 
 void strs_add(struct strs *s, const char *text); /* copies */
+void strs_done(struct strs *s);
 void ints_add(struct ints *s, int64_t i);
 void values_add(struct values *s, struct value v);
 
@@ -80,6 +80,10 @@ struct record {
 };
 
 #define FIELD(type_, struct_, member_) {#member_, FIELD_##type_, offsetof(struct struct_, member_), NULL}
+/* Defines <name>_record for struct name from its fields; storage is static or empty. */
+#define RECORD(storage_, name_, ...) \
+	static const struct field name_##_fields[] = {__VA_ARGS__, {0}}; \
+	storage_ const struct record name_##_record = {sizeof(struct name_), name_##_fields}
 #define FIELD_OF(type_, struct_, member_, record_) \
 	{#member_, FIELD_##type_, offsetof(struct struct_, member_), record_}
 
@@ -102,6 +106,7 @@ bool record_decode(const struct record *r, const json_t *json, void *obj, struct
 
 /* Appends a record to a list and returns it, initialised. The pointer is good until the next add. */
 void *list_add(struct list *l, const struct record *r);
+void list_done(struct list *l, const struct record *r);
 
 json_t *value_json(struct value v);
 /* Never NULL: bytes that are no UTF-8 become U+FFFD, and NULL becomes null. */

@@ -13,6 +13,11 @@
 #include "diagnose/catalog_rows.h"
 #include "diagnose/pattern.h"
 
+static bool value_same(struct value a, struct value b)
+{
+	return a.kind == b.kind && (a.kind == VALUE_INT ? a.i == b.i : a.kind == VALUE_NONE || a.d == b.d);
+}
+
 /* Is word one of the words of list. */
 static bool listed(const char *list, const char *word)
 {
