@@ -280,7 +280,7 @@ static void multinomial(struct launch *l, struct gather *g)
 	int64_t threads = categories && categories < 1024 ? categories : 1024;
 	int64_t step = 4 * l->multiprocessors;
 
-	if (!categories) {
+	if (!categories || categories > INT32_MAX) {
 		g->endless = true;
 		return;
 	}
@@ -416,7 +416,7 @@ static struct releases releases_of(const struct assertion *a, const char *torch)
 	const char *source = a->source ? a->source : "";
 	const char *stamp = strstr(source, "conda-bld/pytorch_");
 
-	if (torch && sscanf(torch, "%d.%d", &major, &minor) == 2) {
+	if (torch && sscanf(torch, "%2d.%2d", &major, &minor) == 2) {
 		r.from = r.to = 100 * major + minor;
 		return r;
 	}
@@ -482,6 +482,9 @@ static void tell(struct candidate_set *s, const struct gather *g)
 		snprintf(s->rule + n, sizeof(s->rule) - n, ", ...");
 }
 
+/* Elements of a shape that is believed. */
+#define COUNT_MAX ((int64_t)1 << 40)
+
 static void fill_launch(struct launch *l, const struct assertion *a, const struct candidate_hint *hint)
 {
 	const char *colon = a->source ? strrchr(a->source, ':') : NULL;
@@ -500,9 +503,12 @@ static void fill_launch(struct launch *l, const struct assertion *a, const struc
 	l->multiprocessors = hint->multiprocessors;
 	l->itemsize = itemsize(hint->dtype);
 	l->count = l->ndim ? 1 : 0;
-	for (size_t i = 0; i < l->ndim; i++)
-		if (l->shape[i] < 0 || __builtin_mul_overflow(l->count, l->shape[i], &l->count))
+	for (size_t i = 0; i < l->ndim; i++) {
+		if (l->shape[i] < 0 || __builtin_mul_overflow(l->count, l->shape[i], &l->count) || l->count > COUNT_MAX) {
 			l->count = 0;
+			l->ndim = 0; /* no tensor of this world: its sizes are not reckoned with */
+		}
+	}
 }
 
 /* Past this many elements PyTorch splits a launch, and blocks count anew. */

@@ -1,5 +1,6 @@
 #include "diagnose/fault.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static void take(struct fault *ret, int *best, const char *type, const char *tex
 {
 	struct explanation e;
 
-	if (text == NULL)
+	if (text == NULL || (type && strcmp(type, "KeyboardInterrupt") == 0))
 		return;
 	catalog_explain_failure(type, text, &e);
 	if (e.kind == NULL)
@@ -71,6 +72,13 @@ static void rank_of(const struct run_facts *r, struct fault *ret)
 	}
 }
 
+/* Signals by which somebody stops a program are no fault of its own. */
+static bool is_fault(int64_t signal)
+{
+	return signal != INT_UNKNOWN && signal > 0 && signal != SIGINT && signal != SIGTERM && signal != SIGHUP &&
+	       signal != SIGPIPE && signal != SIGQUIT;
+}
+
 void fault_of(const struct model *m, struct fault *ret)
 {
 	fault_of_run(m->nruns ? &m->runs[0] : NULL, ret);
@@ -100,8 +108,9 @@ void fault_of_run(const struct run_facts *r, struct fault *ret)
 		ret->kind = "device_assert";
 		catalog_explain_assertion(ret->assertion, &ret->log);
 		if (ret->message == NULL)
-			ret->message = xasprintf("Assertion `%s` failed", ret->assertion->condition);
-	} else if (best < 0 && r->has_ended && r->ended.signal != INT_UNKNOWN && r->ended.signal > 0) {
+			ret->message = xasprintf("Assertion `%s` failed",
+						 ret->assertion->condition ? ret->assertion->condition : "?");
+	} else if (best < 0 && r->has_ended && is_fault(r->ended.signal)) {
 		ret->kind = "signal";
 		ret->message = xasprintf("ended by signal %d (%s)", (int)r->ended.signal, strsignal((int)r->ended.signal));
 	}

@@ -90,22 +90,33 @@ static void say_finding(const struct finding *f, struct buf *out)
 	}
 }
 
-/* How many calls were looked at, over all runs and processes; *ret_ops counts operations. */
+static int64_t add_known(int64_t sum, int64_t more)
+{
+	return more > 0 && sum < INT64_MAX - more ? sum + more : sum;
+}
+
+/* How many calls were looked at, over all runs and processes; *ret_ops counts distinct operations. */
 static int64_t calls_checked(const struct model *m, int64_t *ret_unseen, size_t *ret_ops)
 {
+	struct strs ops = {0};
 	int64_t calls = 0;
 
 	*ret_unseen = 0;
-	*ret_ops = 0;
 	for (size_t k = 0; k < m->nruns; k++) {
 		for (size_t i = 0; i < m->runs[k].checked.n; i++) {
 			const struct checked *c = LIST_AT(struct checked, m->runs[k].checked, i);
+			size_t at = 0;
 
-			calls += c->calls == INT_UNKNOWN ? 0 : c->calls;
-			*ret_unseen += c->unseen == INT_UNKNOWN ? 0 : c->unseen;
-			(*ret_ops)++;
+			calls = add_known(calls, c->calls);
+			*ret_unseen = add_known(*ret_unseen, c->unseen);
+			while (at < ops.n && c->op && strcmp(ops.v[at], c->op) != 0)
+				at++;
+			if (at == ops.n && c->op)
+				strs_add(&ops, c->op);
 		}
 	}
+	*ret_ops = ops.n;
+	strs_done(&ops);
 	return calls;
 }
 
@@ -151,8 +162,8 @@ static enum step_status judge_crash(const struct model *m, struct buf *out)
 	} else if (r->assertions.n) {
 		const struct assertion *a = LIST_AT(struct assertion, r->assertions, 0);
 
-		buf_fmt(out, "%s: assertion `%s` failed%s%s", a->source, a->condition, a->kernel ? " in " : "",
-			a->kernel ? a->kernel : "");
+		buf_fmt(out, "%s: assertion `%s` failed%s%s", a->source ? a->source : "at an unreadable place",
+			a->condition ? a->condition : "?", a->kernel ? " in " : "", a->kernel ? a->kernel : "");
 	} else {
 		buf_fmt(out, "%s: %s", f.kind, f.message ? f.message : "no message");
 	}
@@ -214,6 +225,10 @@ static enum step_status judge_rerun(const struct run_facts *r, const char *found
 	}
 	if (r->ended.signal != INT_UNKNOWN && r->ended.signal > 0) {
 		buf_fmt(out, "the program was ended by signal %" PRId64, r->ended.signal);
+		return STEP_FAILED;
+	}
+	if (r->ended.exit_status != 0) {
+		buf_fmt(out, "the program ended with status %" PRId64 " before anything was found", r->ended.exit_status);
 		return STEP_FAILED;
 	}
 	buf_str(out, found_nothing);
@@ -279,8 +294,11 @@ static enum step_status judge_scan(const struct model *m, struct buf *out)
 		buf_str(out, s->problem);
 		return STEP_FAILED;
 	}
-	if (s->total_bad_samples != INT_UNKNOWN)
-		buf_fmt(out, "%" PRId64 " bad of ", s->total_bad_samples);
+	if (s->total_bad_samples == INT_UNKNOWN) {
+		buf_str(out, "the answer does not say how many samples are bad");
+		return STEP_FAILED;
+	}
+	buf_fmt(out, "%" PRId64 " bad of ", s->total_bad_samples);
 	if (s->scanned != INT_UNKNOWN)
 		buf_fmt(out, "%" PRId64 " samples of %s", s->scanned, s->dataset ? s->dataset : "the dataset");
 	if (!s->complete)

@@ -125,18 +125,37 @@ static void from_finding(struct verdict *v, const struct model *m, const struct 
 	}
 }
 
-/* Every value that went into the suspected operations was seen, and was fine: the data is cleared. */
+/* Did the CPU run look at every operand of that operation? */
+static bool all_seen(const struct run_facts *cpu, const char *op)
+{
+	bool any = false;
+
+	for (size_t i = 0; cpu && op && i < cpu->checked.n; i++) {
+		const struct checked *c = LIST_AT(struct checked, cpu->checked, i);
+
+		if (c->op == NULL || !same_op(c->op, op))
+			continue;
+		if (c->calls == INT_UNKNOWN || c->calls <= 0 || c->unseen != 0)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+/* Every value that went into the suspected operation was seen on the CPU, and was fine: the data is cleared. */
 static bool data_cleared(const struct model *m, const struct fault *log)
 {
 	static const char *const by_value[] = {"label_range", "index_range", "embedding_range",
 		"probability_invalid", "bce_input_range"};
-	const struct step_result *labels = model_step(m, "label_check"), *cpu = model_step(m, "cpu_rerun");
-	bool about_values = false;
+	const struct run_facts *cpu = model_run(m, "cpu_rerun");
+	bool about_values = false, seen = all_seen(cpu, log->log.op);
 
 	for (size_t i = 0; i < COUNT(by_value); i++)
 		about_values |= strcmp(log->log.cause, by_value[i]) == 0;
-	return about_values && log->assertion && labels && cpu && strcmp(labels->status, "clean") == 0 &&
-	       strcmp(cpu->status, "clean") == 0;
+	for (size_t i = 0; log->log.alternatives && log->log.alternatives[i]; i++)
+		seen |= all_seen(cpu, log->log.alternatives[i]);
+	return about_values && log->assertion && seen && step_is(model_step(m, "label_check"), "clean") &&
+	       step_is(model_step(m, "cpu_rerun"), "clean");
 }
 
 static void from_log(struct verdict *v, const struct model *m, const struct run_facts *r, const struct fault *log)
@@ -214,7 +233,7 @@ static void add_steps(struct strs *next, const struct model *m, const char *ids)
 	for (char *id; rest && (id = strsep(&rest, " "));) {
 		const struct step_result *s = model_step(m, id);
 
-		if (*id && (s == NULL || strcmp(s->status, "skipped") == 0))
+		if (*id && (s == NULL || step_is(s, "skipped")))
 			strs_add(next, id);
 	}
 	free(copy);
@@ -281,17 +300,13 @@ void verdict_done(struct verdict *v)
 	free(v->op);
 	record_done(&tensor_record, &v->tensor);
 	free(v->bad_values.v);
-	for (size_t i = 0; i < v->bad_elements.n; i++)
-		record_done(&element_record, LIST_AT(struct element, v->bad_elements, i));
-	free(v->bad_elements.v);
+	list_done(&v->bad_elements, &element_record);
 	record_done(&place_record, &v->location);
 	record_done(&place_record, &v->reported_location);
 	free(v->module);
 	record_done(&scan_record, &v->data);
 	free(v->kernel);
 	free(v->candidates);
-	for (size_t i = 0; i < v->next.n; i++)
-		free(v->next.v[i]);
-	free(v->next.v);
+	strs_done(&v->next);
 	memset(v, 0, sizeof *v);
 }

@@ -148,13 +148,78 @@ static void data_that_is_fine_is_cleared(void **state)
 	happens(0, "assertion", nll);
 	happens(1, "run", "{\"name\": \"cpu_rerun\"}");
 	happens(1, "ended", "{\"exit_status\": 0}");
-	happens(1, "checked", "{\"pid\": 1, \"op\": \"torch.nn.functional.cross_entropy\", \"calls\": 30}");
+	happens(1, "checked", "{\"pid\": 1, \"op\": \"torch.nn.functional.cross_entropy\", \"calls\": 30, \"unseen\": 0}");
 	happens(0, "step", "{\"id\": \"cpu_rerun\", \"status\": \"clean\"}");
 	happens(0, "step", "{\"id\": \"label_check\", \"status\": \"clean\"}");
 	verdict_of(&m, &v);
 	assert_string_equal(v.cause, "internal");
 	assert_string_equal(v.confidence, "possible");
 	assert_non_null(strstr(v.why, "your data is not at fault"));
+}
+
+static void another_operation_clears_nothing(void **state)
+{
+	(void)state;
+	happens(0, "run", "{\"name\": \"main\"}");
+	happens(0, "assertion", nll);
+	happens(1, "run", "{\"name\": \"cpu_rerun\"}");
+	happens(1, "checked", "{\"pid\": 1, \"op\": \"torch.nn.functional.embedding\", \"calls\": 30, \"unseen\": 0}");
+	happens(0, "step", "{\"id\": \"cpu_rerun\", \"status\": \"clean\"}");
+	happens(0, "step", "{\"id\": \"label_check\", \"status\": \"clean\"}");
+	verdict_of(&m, &v);
+	assert_string_equal(v.cause, "label_range");
+}
+
+static void judge_of(const char *id, const char *ended, const char *want)
+{
+	struct buf b = {0};
+
+	happens(1, "run", "{\"name\": \"cpu_rerun\"}");
+	happens(1, "ended", ended);
+	assert_string_equal(step_status_name(step_find(id)->judge(&m, &b)), want);
+	buf_done(&b);
+}
+
+static void a_rerun_that_failed_is_not_clean(void **state)
+{
+	(void)state;
+	judge_of("cpu_rerun", "{\"exit_status\": 0}", "clean");
+	judge_of("cpu_rerun", "{\"exit_status\": 3}", "failed");
+	judge_of("cpu_rerun", "{\"exit_status\": 0, \"stopped\": \"interrupted\"}", "failed");
+	judge_of("cpu_rerun", "{\"signal\": 9}", "failed");
+}
+
+static void who_stops_a_program_gets_no_verdict(void **state)
+{
+	(void)state;
+	happens(0, "failure", "{\"type\": \"KeyboardInterrupt\", \"text\": \"\"}");
+	happens(0, "ended", "{\"signal\": 2}");
+	verdict_of(&m, &v);
+	assert_false(v.known);
+}
+
+static void redacted_reports_keep_the_project_alone(void **state)
+{
+	struct report r;
+	struct buf b = {0};
+
+	(void)state;
+	happens(0, "run", "{\"name\": \"main\", \"cwd\": \"/home/alice/proj\", \"argv\": [\"/home/alice/venv/bin/python\", "
+		"\"/home/alice/proj/train.py\", \"--user=alice\"]}");
+	happens(0, "failure", "{\"type\": \"OSError\", \"text\": \"/data/secret/x.csv: no such file for alice; malice stays\"}");
+	report_init(&r, &m, "/home/alice/.local/state/cuwhy/s.cuwhy", true);
+	report_write(&r, "json", &b);
+	assert_null(strstr(b.data, "/home"));
+	assert_null(strstr(b.data, "secret"));
+	assert_null(strstr(b.data, "=alice"));
+	assert_non_null(strstr(b.data, "\"train.py\""));
+	assert_non_null(strstr(b.data, "malice stays"));
+	json_t *json = json_loads(b.data, 0, NULL);
+
+	assert_non_null(json);
+	json_decref(json);
+	buf_done(&b);
+	report_done(&r);
 }
 
 static void a_program_that_ended_well_has_no_verdict(void **state)
@@ -229,6 +294,10 @@ static void every_format_survives_hostile_facts(void **state)
 	happens(0, "finding", "{\"cause\": \"label_range\", \"op\": \"\\u001b[1m\", \"tensor\": {\"name\": \"\\u0007\"}, "
 		"\"bad_values\": [1], \"seen\": true, \"place\": {\"file\": \"\\u001b\", \"line\": -4}}");
 	happens(0, "finding", "{\"cause\": \"no such cause\", \"seen\": true}");
+	happens(0, "step", "{\"id\": \"label_check\"}");
+	happens(0, "step", "{}");
+	happens(0, "checked", "{\"op\": \"x\", \"calls\": 9223372036854775807}");
+	happens(0, "checked", "{\"op\": \"y\", \"calls\": 9223372036854775807}");
 	for (size_t i = 0; i < COUNT(formats); i++) {
 		struct report r;
 		struct buf b = {0};
@@ -254,6 +323,10 @@ int main(void)
 		TEST(another_operation_than_the_log_tells_of_is_not_certain),
 		TEST(the_finding_that_fits_the_log_wins),
 		TEST(data_that_is_fine_is_cleared),
+		TEST(another_operation_clears_nothing),
+		TEST(a_rerun_that_failed_is_not_clean),
+		TEST(who_stops_a_program_gets_no_verdict),
+		TEST(redacted_reports_keep_the_project_alone),
 		TEST(a_program_that_ended_well_has_no_verdict),
 		TEST(a_signal_is_a_fault_of_its_own),
 		TEST(without_a_gpu_the_cpu_run_tells),
