@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 	}
 	if (!options_parse(&o, c, argc - skip, argv + skip, &e)) {
 		complain("%s", e.text);
-		status = EXIT_UNUSABLE;
+		status = c == &cmd_run ? EXIT_OURS : EXIT_UNUSABLE;
 	} else if (o.version) {
 		puts("cuwhy " PACKAGE_VERSION);
 		status = 0;
@@ -44,6 +44,6 @@ int main(int argc, char **argv)
 	}
 	options_done(&o);
 	if (fflush(stdout) != 0 && status == 0)
-		status = EXIT_OURS;
+		status = EXIT_UNUSABLE;
 	return status;
 }

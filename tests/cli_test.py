@@ -169,10 +169,8 @@ class Run(Box):
         os.chmod(path, 0o755)
         self.assertIn(self.run_cuwhy(path).returncode, (0, 126, 127))  # execvp lets a shell read it
         self.assertEqual(self.run_cuwhy().returncode, 2)
-        self.assertEqual(self.run_cuwhy("run").returncode, 2)
-        self.assertEqual(self.run_cuwhy("--frob", "true").returncode, 2)
-        self.assertEqual(self.run_cuwhy("--steps", "nap", "true").returncode, 2)
-        self.assertEqual(self.run_cuwhy("--limit", "cpu_rerun=soon", "true").returncode, 2)
+        for args in (("run",), ("--frob", "true"), ("--steps", "nap", "true"), ("--limit", "cpu_rerun=soon", "true")):
+            self.assertEqual(self.run_cuwhy(*args).returncode, 125, args)
 
     def test_much_output(self):
         done = self.run_cuwhy("sh", "-c", "yes abcdefgh | head -c 50000000")
@@ -227,6 +225,14 @@ class Run(Box):
         self.assertIn(b"range", done.stderr)
         self.assertEqual(len(done.stdout), 3000000)
 
+    def test_sessions_of_one_second_have_names_of_their_own(self):
+        log = os.path.join(CASES, "A28-medical-codes", "log.txt")
+        children = [subprocess.Popen([CUWHY, "sh", "-c", "cat %s; exit 1" % log], cwd=self.work, env=self.env,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(6)]
+        for child in children:
+            self.assertNotIn(b"no session is kept", child.communicate()[1])
+        self.assertEqual(len(os.listdir(os.path.join(self.env["XDG_STATE_HOME"], "cuwhy"))), 6)
+
     def test_an_existing_session_is_not_overwritten(self):
         path = self.write("mine", b"precious")
         done = self.run_cuwhy("--session", path, "true")
@@ -276,6 +282,29 @@ class Report(Box):
         done = self.run_cuwhy("report", "s.cuwhy")
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"range", done.stdout)
+
+    def test_several_sessions_are_one_report(self):
+        one = self.session()
+        log = os.path.join(CASES, "A01-imagenet-list-file", "log.txt")
+        self.run_cuwhy("--session", "t.cuwhy", "sh", "-c", "cat %s >&2; exit 1" % log)
+        done = self.run_cuwhy("report", "--format", "json", one, "t.cuwhy")
+        report = json.loads(done.stdout)
+        self.assertEqual([a["source"].split("/")[-1] for a in report["fault"]["assertions"]],
+                         ["IndexKernelUtils.cu:16", "Loss.cu:257"])
+        self.assertEqual(len(report["steps"]), 7)
+        self.assertIsNone(report["session"])
+
+    def test_redact(self):
+        path = self.session()
+        done = self.run_cuwhy("report", "--redact", "--format", "json", path)
+        self.assertNotIn(self.work.encode(), done.stdout)
+        json.loads(done.stdout)
+
+    def test_full_disk_for_the_report(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([CUWHY, "report", self.session()], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"could not be written", done.stderr)
 
     def test_bad_sessions(self):
         path = self.session()

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The directions of the house: a file includes only files of its own room and of floors below (docs/hacking.md),
+# The directions of the house: a file includes only files of its own room and of floors below (README.md, "How it is made"),
 # and each outside library stays behind its one door.
 : "${srcdir:=.}"
 cd "$srcdir/src" || exit 1
@@ -44,5 +44,5 @@ may cmd report diagnose device capture session facts base
 only sqlite3.h base/db.c
 only Python.h agent/cuwhy_agent/_fast.c
 only curses.h ui/.*
-pure diagnose/steps.c diagnose/verdict.c diagnose/fault.c diagnose/words.c facts/model.c facts/event.c
+pure capture/logscan*.c capture/launch.c diagnose/steps.c diagnose/verdict.c diagnose/fault.c diagnose/words.c facts/model.c facts/event.c
 echo "1..$n"

@@ -1,11 +1,14 @@
 #include "base/db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { VALUE_MAX = 64 << 20 }; /* bytes of one value of a stranger's file */
 
 struct db {
 	sqlite3 *handle;
@@ -50,6 +53,8 @@ static bool open_for_reading(struct db *db, struct error *e)
 		int rc = sqlite3_open_v2(uri, &db->handle, flags, NULL);
 
 		free(uri);
+		sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		sqlite3_limit(db->handle, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 		if (rc == SQLITE_OK && (q = query_new(db, "SELECT count(*) FROM sqlite_master", e))) {
 			rc = query_step(q, e) == 1 ? SQLITE_OK : sqlite3_errcode(db->handle);
 			query_free(q);
@@ -77,11 +82,14 @@ struct db *db_open(const char *path, enum db_mode mode, struct error *e)
 			ok = error_set(e, "%s: not a regular file", path);
 		else
 			ok = open_for_reading(db, e);
-	} else if (lstat(path, &st) == 0) {
-		ok = error_set(e, "%s: exists already", path);
 	} else {
-		ok = sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-				     SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK || fail(db, e);
+		int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+		if (fd < 0)
+			ok = error_set(e, "%s: %s", path, errno == EEXIST ? "exists already" : strerror(errno));
+		else
+			ok = close(fd) == 0 && (sqlite3_open_v2(path, &db->handle, SQLITE_OPEN_READWRITE |
+				SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK || fail(db, e));
 	}
 	if (!ok) {
 		db_close(db);

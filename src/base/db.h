@@ -10,8 +10,8 @@ struct db;
 struct query;
 
 enum db_mode {
-	DB_CREATE, /* a new file; an existing one is an error */
-	DB_READ,   /* an existing one, never written to */
+	DB_CREATE, /* a new file of mode 0600; an existing one is an error */
+	DB_READ,   /* an existing one, perhaps a stranger's: never written to, nothing in it is run */
 };
 
 /* NULL on failure; error names the path and the reason. */

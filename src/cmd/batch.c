@@ -3,9 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cmd/cmd.h"
+#include "cmd/tell.h"
 #include "diagnose/fault.h"
 #include "diagnose/steps.h"
 
@@ -16,15 +15,17 @@ void batch_quiet(struct batch *b)
 	b->shown = false;
 }
 
-static bool failed(const struct batch *b)
+/* Asked at each event, and a fault does not go away again. */
+static bool failed(struct batch *b)
 {
 	struct fault f;
 
-	fault_of(b->model, &f);
-	bool is = strcmp(f.kind, "none") != 0;
-
-	fault_done(&f);
-	return is;
+	if (!b->failed) {
+		fault_of(b->model, &f);
+		b->failed = strcmp(f.kind, "none") != 0;
+		fault_done(&f);
+	}
+	return b->failed;
 }
 
 static void show_step(struct batch *b, const struct step_result *r)
@@ -32,7 +33,7 @@ static void show_step(struct batch *b, const struct step_result *r)
 	const struct step *s = step_find(r->id);
 	size_t number = (size_t)(s - step_table) + 1;
 
-	if (isatty(2)) {
+	if (tell_in_place()) {
 		batch_quiet(b);
 		fprintf(stderr, "cuwhy: step %zu of %zu, %s ...", number, step_count, s->question);
 		b->shown = true;
@@ -43,12 +44,12 @@ static void show_step(struct batch *b, const struct step_result *r)
 
 static void show_progress(struct batch *b, const struct progress *p)
 {
-	if (!isatty(2))
+	if (!tell_in_place() || p->done == INT_UNKNOWN)
 		return;
 	batch_quiet(b);
 	if (p->total != INT_UNKNOWN && p->total > 0)
 		fprintf(stderr, "cuwhy: %" PRId64 " of %" PRId64 " samples looked at (%d %%)", p->done, p->total,
-			(int)(p->done * 100 / p->total));
+			(int)(100.0 * (double)p->done / (double)p->total));
 	else
 		fprintf(stderr, "cuwhy: %" PRId64 " samples looked at", p->done);
 	b->shown = true;

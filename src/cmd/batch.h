@@ -10,7 +10,8 @@
 struct batch {
 	const struct model *model;
 	bool verbose;
-	bool shown; /* a line stands on the terminal */
+	bool shown;  /* a line stands on the terminal */
+	bool failed; /* the program is known to have a fault */
 };
 
 /* Callbacks of struct live_options; user is the batch. */

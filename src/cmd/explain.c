@@ -48,7 +48,7 @@ static void on_rank(void *user, int64_t rank)
 /* "37 % of 9.8 GB" on a terminal, for what takes longer than a second. */
 static void progress(off_t done, off_t size, double *next)
 {
-	if (now_steady() < *next || !isatty(2))
+	if (now_steady() < *next || !tell_in_place())
 		return;
 	*next = now_steady() + 0.2;
 	if (size > 0)

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/launch.h"
+
 /* The folder that this executable lies in; "" when it cannot be told. */
 static void own_folder(char out[static PATH_MAX])
 {
@@ -60,11 +62,6 @@ static bool make_folders(char *path, struct error *e)
 	}
 }
 
-static bool is_python(const char *word)
-{
-	return starts_with(word, "python") && strspn(word + 6, "0123456789.") == strlen(word + 6);
-}
-
 /* train of `python -u train.py --lr 1`: what the user would call this program. */
 static void program_name(char *const *argv, char out[static 64])
 {
@@ -76,7 +73,7 @@ static void program_name(char *const *argv, char out[static 64])
 		if (*word == '-' || *word == '\0')
 			continue;
 		name = word;
-		if (!is_python(word))
+		if (!launch_is_python(word))
 			break;
 	}
 	size_t n = 0;
@@ -89,7 +86,7 @@ static void program_name(char *const *argv, char out[static 64])
 		out[n - 3] = '\0';
 }
 
-char *files_new_session(char *const *argv, struct error *e)
+char *files_new_session(char *const *argv, int number, struct error *e)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	char when[32], name[64];
@@ -109,12 +106,8 @@ char *files_new_session(char *const *argv, struct error *e)
 		localtime_r(&now, &tm);
 		strftime(when, sizeof when, "%Y-%m-%d_%H%M%S", &tm);
 		program_name(argv, name);
-		path = xasprintf("%s/%s_%s.cuwhy", folder, when, name);
-		/* Two runs in one second: ranks started by hand, say. */
-		for (int i = 2; access(path, F_OK) == 0 && i < 1000; i++) {
-			free(path);
-			path = xasprintf("%s/%s_%s_%d.cuwhy", folder, when, name, i);
-		}
+		path = number > 1 ? xasprintf("%s/%s_%s_%d.cuwhy", folder, when, name, number) :
+		       xasprintf("%s/%s_%s.cuwhy", folder, when, name);
 	}
 	free(folder);
 	return path;

@@ -13,8 +13,8 @@ char *files_demo(void);
 
 /*
  * A new session's path in $XDG_STATE_HOME/cuwhy (made if need be), with a readable name: date, time, and
- * what the command calls its program. NULL when there is no such folder. Caller frees.
+ * what the command calls its program; the number is told from 2 on. NULL when there is no such folder. Caller frees.
  */
-char *files_new_session(char *const *argv, struct error *e);
+char *files_new_session(char *const *argv, int number, struct error *e);
 
 #endif

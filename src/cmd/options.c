@@ -188,13 +188,8 @@ bool options_parse(struct options *o, const struct cmd *c, int argc, char **argv
 
 void options_done(struct options *o)
 {
-	struct strs *both[] = {&o->steps, &o->skip};
-
-	for (size_t k = 0; k < COUNT(both); k++) {
-		for (size_t i = 0; i < both[k]->n; i++)
-			free(both[k]->v[i]);
-		free(both[k]->v);
-	}
+	strs_done(&o->steps);
+	strs_done(&o->skip);
 	for (size_t i = 0; i < o->nlimits; i++)
 		free(o->limits[i].step);
 	free(o->limits);

@@ -14,23 +14,11 @@
 #include "diagnose/walk.h"
 #include "report/report.h"
 
-/* Is there a verdict, or an error? */
-static bool has_news(const struct model *m)
-{
-	struct report r;
-
-	report_init(&r, m, NULL, false);
-	bool news = report_has_news(&r);
-
-	report_done(&r);
-	return news;
-}
-
 /* A program that took its CPU branch because there is no GPU here has not been diagnosed by ending well:
  * what it does on a GPU is still to be seen. */
 static bool wants_diagnosis(const struct model *m, const struct options *o)
 {
-	return has_news(m) || o->steps.n > 0 || m->runs[0].cuda_absent;
+	return report_news(m) || o->steps.n > 0 || m->runs[0].cuda_absent;
 }
 
 struct limits {
@@ -47,7 +35,7 @@ static double limit_of(void *user, const struct step *s)
 			return l->options->limits[i].seconds;
 	}
 	/* A program that ended well is not made to wait for long. */
-	if (s->way == STEP_CPU && !has_news(l->model) && l->model->runs[0].has_ended)
+	if (s->way == STEP_CPU && !report_news(l->model) && l->model->runs[0].has_ended)
 		return fmin(s->limit, 10 + 2 * l->model->runs[0].ended.seconds);
 	return s->limit;
 }
@@ -64,12 +52,23 @@ static void tell_machine(struct live *v)
 static struct session *open_session(const struct options *o)
 {
 	struct error e = {{0}};
-	char *path = o->session ? xstrdup(o->session) : files_new_session(o->args, &e);
-	struct session *s = path ? session_create(path, &e) : NULL;
+	struct session *s = NULL;
 
+	if (o->session) {
+		s = session_create(o->session, &e);
+	} else {
+		/* Several runs may start in one second: ranks started by hand, say. */
+		for (int number = 1; s == NULL && number < 100; number++) {
+			char *path = files_new_session(o->args, number, &e);
+
+			s = path ? session_create(path, &e) : NULL;
+			free(path);
+			if (!ends_with(e.text, "exists already"))
+				break;
+		}
+	}
 	if (s == NULL)
 		complain("%s; the diagnosis goes on, but no session is kept", e.text);
-	free(path);
 	return s;
 }
 
@@ -118,7 +117,7 @@ int run_command(struct options *o)
 			walk_all(v, &m, &(struct walk_options){&o->steps, &o->skip, limit_of, &limits});
 		batch_quiet(&batch);
 		status = live_finish(v);
-		news = has_news(&m);
+		news = report_news(&m);
 		tell(o, &m, s, news);
 	} else {
 		complain("%s", e.text);
@@ -135,7 +134,7 @@ static int run(struct options *o)
 {
 	if (o->nargs == 0) {
 		complain("no command to run; for example: cuwhy python train.py");
-		return EXIT_UNUSABLE;
+		return EXIT_OURS;
 	}
 	return run_command(o);
 }

@@ -7,13 +7,25 @@
 
 #include "report/report.h"
 
+static bool can_steer(FILE *on)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(on)) && term && *term && strcmp(term, "dumb") != 0;
+}
+
+bool tell_in_place(void)
+{
+	return can_steer(stderr);
+}
+
 static bool in_colour(const struct options *o, FILE *on)
 {
-	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+	const char *no = getenv("NO_COLOR");
 
 	if (strcmp(o->color, "auto") != 0)
 		return strcmp(o->color, "always") == 0;
-	return isatty(fileno(on)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+	return can_steer(on) && !(no && *no);
 }
 
 bool tell_json(const struct options *o, const struct model *m, const char *session, FILE *on)
@@ -39,7 +51,7 @@ bool tell_json(const struct options *o, const struct model *m, const char *sessi
 	return ok;
 }
 
-void tell_text(const struct options *o, const struct model *m, const char *session, FILE *on)
+bool tell_text(const struct options *o, const struct model *m, const char *session, FILE *on)
 {
 	struct report r;
 	struct buf b = {0};
@@ -47,24 +59,22 @@ void tell_text(const struct options *o, const struct model *m, const char *sessi
 	report_init(&r, m, session, o->redact);
 	r.color = in_colour(o, on);
 	report_write(&r, o->format, &b);
-	fwrite(b.data, 1, b.len, on);
-	fflush(on);
+	bool ok = fwrite(b.data, 1, b.len, on) == b.len && fflush(on) == 0;
+
+	if (!ok)
+		complain("the report could not be written: %s", strerror(errno));
 	buf_done(&b);
 	report_done(&r);
+	return ok;
 }
 
 int tell_report(const struct options *o, const struct model *m, const char *session, const char *what)
 {
-	struct report r;
-	bool alone = o->json && strcmp(o->json, "-") == 0;
+	bool alone = o->json && strcmp(o->json, "-") == 0, news = report_news(m);
 	bool ok = tell_json(o, m, session, stdout);
 
-	report_init(&r, m, session, o->redact);
-	bool news = report_has_news(&r);
-
-	report_done(&r);
 	if (!alone && (news || strcmp(o->format, "text") != 0 || o->verbose))
-		tell_text(o, m, session, stdout);
+		ok &= tell_text(o, m, session, stdout);
 	if (!news && !o->verbose)
 		complain("%s: no error of a GPU program was found in it", what);
 	return !ok ? EXIT_UNUSABLE : news ? EXIT_DIAGNOSED : EXIT_NOTHING;

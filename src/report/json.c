@@ -1,6 +1,5 @@
 #include "report/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,7 +25,7 @@ static json_t *program_json(const struct report *r)
 	const struct machine *machine = &r->model->machine;
 	json_t *json = record_encode(&run_record, &run->run, true);
 	json_t *devices = json_array();
-	int64_t ranks = 1;
+	int64_t ranks = INT_UNKNOWN;
 
 	json_object_del(json, "name");
 	json_object_del(json, "pid");
@@ -35,8 +34,9 @@ static json_t *program_json(const struct report *r)
 	for (size_t i = 0; i < run->processes.n; i++) {
 		int64_t n = LIST_AT(struct process, run->processes, i)->ranks;
 
-		if (n != INT_UNKNOWN && n > ranks)
-			ranks = n;
+		/* A process without a launcher is the only one. */
+		if (ranks == INT_UNKNOWN || n > ranks)
+			ranks = n == INT_UNKNOWN ? 1 : n;
 	}
 	json_object_set_new(json, "exit_status", int_or_null(run->has_ended ? run->ended.exit_status : INT_UNKNOWN));
 	json_object_set_new(json, "signal", int_or_null(run->has_ended ? run->ended.signal : INT_UNKNOWN));
@@ -44,7 +44,7 @@ static json_t *program_json(const struct report *r)
 	json_object_set_new(json, "torch", text_json(p ? p->torch : NULL));
 	json_object_set_new(json, "cuda", text_json(p ? p->cuda : NULL));
 	json_object_set_new(json, "devices", devices);
-	json_object_set_new(json, "ranks", json_integer(ranks));
+	json_object_set_new(json, "ranks", int_or_null(ranks));
 	return json;
 }
 
@@ -145,10 +145,5 @@ void report_json(const struct report *r, struct buf *out)
 				 PACKAGE_VERSION, "created", created, "program", program_json(r), "fault",
 				 fault_json(r), "verdict", r->verdict.known ? verdict_json(&r->verdict) : json_null(),
 				 "steps", steps, "session", text_json(r->session));
-	char *text = json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-
-	buf_str(out, text);
-	buf_chr(out, '\n');
-	free(text);
-	json_decref(json);
+	report_dump(json, out);
 }

@@ -80,9 +80,9 @@ static void assertions(const struct report *r, struct buf *out)
 		const struct assertion *a = LIST_AT(struct assertion, r->model->runs[0].assertions, i);
 
 		buf_str(out, i ? "- " : "\n## Assertions\n\n- ");
-		code(out, a->condition);
+		code(out, a->condition ? a->condition : "?");
 		buf_str(out, " at ");
-		code(out, a->source);
+		code(out, a->source ? a->source : "an unreadable place");
 		if (a->kernel) {
 			buf_str(out, " in ");
 			code(out, a->kernel);

@@ -1,6 +1,7 @@
 #include "report/report.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/show.h"
@@ -34,11 +35,34 @@ void report_write(const struct report *r, const char *format, struct buf *out)
 		if (strcmp(formats[i].name, format) == 0)
 			formats[i].write(r, out);
 	}
+	if (r->redact)
+		report_redact(r, out);
 }
 
-bool report_has_news(const struct report *r)
+void report_dump(json_t *json, struct buf *out)
 {
-	return r->verdict.known || strcmp(r->fault.kind, "none") != 0;
+	char *text = json_dumps(json, JSON_INDENT(1) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15));
+
+	for (const char *p = text; *p; p++) {
+		if (*p == 0x7f)
+			buf_str(out, "\\u007f");
+		else
+			buf_chr(out, *p);
+	}
+	buf_chr(out, '\n');
+	free(text);
+	json_decref(json);
+}
+
+bool report_news(const struct model *m)
+{
+	struct verdict v;
+
+	verdict_of(m, &v);
+	bool known = v.known; /* it is whenever there is a fault */
+
+	verdict_done(&v);
+	return known;
 }
 
 void report_place(const struct place *p, struct buf *out)

@@ -22,8 +22,13 @@ void report_done(struct report *r);
 
 /* Appends the report in one of the formats of --format; the name must be one of them. */
 void report_write(const struct report *r, const char *format, struct buf *out);
-/* Whether there is anything to say: a verdict, or an error. */
-bool report_has_news(const struct report *r);
+/* Is there anything to say: a verdict, or an error. */
+bool report_news(const struct model *m);
+
+/* Takes user and host names and paths above the project out of a finished report, whatever its format. */
+void report_redact(const struct report *r, struct buf *text);
+/* Appends JSON as ASCII, so that no byte of a stranger's can steer a terminal, and drops it. */
+void report_dump(json_t *json, struct buf *out);
 
 /* The formats, one file each. */
 void report_text(const struct report *r, struct buf *out);

@@ -1,6 +1,5 @@
 #include "report/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* SARIF 2.1.0 (OASIS): one run, one result at most, for code hosts and editors that show such files. */
@@ -34,10 +33,5 @@ void report_sarif(const struct report *r, struct buf *out)
 				 "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs", "tool",
 				 "driver", "name", "cuwhy", "version", PACKAGE_VERSION, "rules", rules, "results",
 				 results);
-	char *text = json_dumps(json, JSON_INDENT(1));
-
-	buf_str(out, text);
-	buf_chr(out, '\n');
-	free(text);
-	json_decref(json);
+	report_dump(json, out);
 }

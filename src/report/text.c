@@ -110,7 +110,7 @@ static void kernels(const struct report *r, struct buf *out)
 	for (size_t i = 0; r->model->nruns && i < all->n && i < 4; i++) {
 		const struct assertion *a = LIST_AT(struct assertion, *all, i);
 
-		show_text(&b, a->source);
+		show_text(&b, a->source ? a->source : "at an unreadable place");
 		if (a->kernel) {
 			buf_str(&b, ", ");
 			show_text(&b, a->kernel);
@@ -140,8 +140,7 @@ static void steps(const struct report *r, struct buf *out)
 		buf_chr(out, '\n');
 	for (size_t i = 0; i < all->n; i++) {
 		const struct step_result *s = LIST_AT(struct step_result, *all, i);
-		const char *style = strcmp(s->status ? s->status : "", "found") == 0 ? red :
-				    strcmp(s->status ? s->status : "", "clean") == 0 ? green : dim;
+		const char *style = step_is(s, "found") ? red : step_is(s, "clean") ? green : dim;
 		char status[16];
 		struct buf b = {0};
 

@@ -21,6 +21,7 @@ struct session {
 	struct db *db;
 	struct query *put_event, *put_output;
 	bool in_transaction, lost;
+	bool durable; /* this transaction waits for the disk, so that it outlives the machine's power */
 	size_t pending;
 };
 
@@ -58,7 +59,7 @@ static bool create_views(struct db *db, struct error *e)
 static bool create_schema(struct db *db, struct error *e)
 {
 	char *pragmas = xasprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", APPLICATION_ID, SCHEMA);
-	bool ok = db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", e) &&
+	bool ok = db_exec(db, "PRAGMA journal_mode = WAL;", e) &&
 		  db_exec(db, "BEGIN", e) && db_exec(db, pragmas, e) && db_exec(db, schema, e) &&
 		  create_views(db, e) &&
 		  db_exec(db, "INSERT INTO session VALUES ('cuwhy', '" PACKAGE_VERSION "'); COMMIT", e);
@@ -89,10 +90,8 @@ static struct session *session_new(const char *path)
 struct session *session_create(const char *path, struct error *e)
 {
 	struct session *s = session_new(path);
-	mode_t mask = umask(077); /* it holds what the program printed: the user's own business */
 
 	s->db = db_open(s->path, DB_CREATE, e);
-	umask(mask);
 	if (s->db && create_schema(s->db, e) &&
 	    (s->put_event = query_new(s->db, "INSERT INTO event VALUES (?, ?, ?, ?, ?)", e)) &&
 	    (s->put_output = query_new(s->db, "INSERT INTO output VALUES (?, ?, ?, ?, ?)", e)))
@@ -160,15 +159,28 @@ static int put(struct session *s, const struct event *ev, struct error *e)
 	return rc;
 }
 
+/*
+ * Events are few and must outlive a loss of power; output may be much, and is made as durable by the next
+ * event. SQLite takes the setting only between transactions.
+ */
+static bool begin(struct session *s, bool durable, struct error *e)
+{
+	if (s->in_transaction && (s->durable || !durable))
+		return true;
+	if (!session_commit(s, e))
+		return false;
+	s->durable = durable;
+	s->in_transaction = db_exec(s->db, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", e) &&
+			    db_exec(s->db, "BEGIN", e);
+	return s->in_transaction;
+}
+
 bool session_append(struct session *s, const struct event *ev, struct error *e)
 {
 	if (s->lost)
 		return error_set(e, "%s: given up earlier", s->path);
-	if (!s->in_transaction) {
-		if (!db_exec(s->db, "BEGIN", e))
-			return lose(s);
-		s->in_transaction = true;
-	}
+	if (!begin(s, ev->kind != EVENT_OUTPUT, e))
+		return lose(s);
 	if (put(s, ev, e) != 0)
 		return lose(s);
 	return s->pending < COMMIT_BYTES || session_commit(s, e);
@@ -185,7 +197,8 @@ bool session_commit(struct session *s, struct error *e)
 	return true;
 }
 
-static int64_t pragma(struct db *db, const char *sql)
+/* The first column of the first row; -1 when there is none. */
+static int64_t number(struct db *db, const char *sql)
 {
 	struct query *q = query_new(db, sql, NULL);
 	int64_t value = q && query_step(q, NULL) == 1 ? column_int(q, 0) : -1;
@@ -205,11 +218,14 @@ struct session *session_open(const char *path, struct error *e)
 		if (strstr(why.text, "not a database"))
 			error_set(e, "%s: not a cuwhy session (no SQLite file); sessions are the .cuwhy files that "
 				  "`cuwhy run` prints the path of", path);
-	} else if (pragma(s->db, "PRAGMA application_id") != APPLICATION_ID) {
+	} else if (number(s->db, "PRAGMA application_id") != APPLICATION_ID) {
 		error_set(e, "%s: not a cuwhy session (a database of some other program)", path);
-	} else if (pragma(s->db, "PRAGMA user_version") > SCHEMA) {
+	} else if (number(s->db, "PRAGMA user_version") > SCHEMA) {
 		error_set(e, "%s: written by a newer cuwhy (session schema %d, this one reads up to %d): "
-			  "update cuwhy to open it", path, (int)pragma(s->db, "PRAGMA user_version"), SCHEMA);
+			  "update cuwhy to open it", path, (int)number(s->db, "PRAGMA user_version"), SCHEMA);
+	} else if (number(s->db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN "
+			  "('event', 'output')") != 2) {
+		error_set(e, "%s: not a whole cuwhy session (its tables are missing)", path);
 	} else {
 		return s;
 	}
