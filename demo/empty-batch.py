@@ -17,7 +17,8 @@ for x, y, sure in train_loader:
     x, y, sure = x.to(device), y.to(device), sure.to(device)
     keep = sure > 0.5
     loss = nn.functional.cross_entropy(model(x[keep]), y[keep])
+    assert not torch.isnan(loss), "the loss is not a number"
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    print("loss", loss.item())
+print("done")

@@ -111,6 +111,9 @@ int run_command(struct options *o)
 	};
 	struct live *v = live_new(l, &m, &options);
 
+	if (access(agent, R_OK) != 0)
+		complain("%s: the agent is missing, so that the program is only watched from outside; install cuwhy again",
+			 agent);
 	tell_machine(v);
 	if (live_run(v, &status, &e)) {
 		if (wants_diagnosis(&m, o))

@@ -285,7 +285,7 @@ void verdict_of(const struct model *m, struct verdict *ret)
 		ret->kernel = xstrdup(log.log.kernel);
 		if (log.assertion)
 			ret->candidates = candidate_words(log.assertion, m, f);
-		if (!f)
+		if (!f && m->runs[0].run.argv.n == 0) /* a log: the program was not at hand */
 			add_steps(&ret->next, m, log.log.steps ? log.log.steps : catalog_cause(ret->cause)->steps);
 		verdict_words(ret, m, &log, f);
 	}

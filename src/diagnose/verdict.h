@@ -27,7 +27,7 @@ struct verdict {
 	struct scan data;
 	char *kernel; /* the faulting kernel in plain words, from the catalogue */
 	char *candidates; /* which elements the printed threads point to, in words */
-	struct strs next; /* ids of the steps that would tell more */
+	struct strs next; /* of a log: ids of the steps that would tell more */
 };
 
 void verdict_of(const struct model *m, struct verdict *ret);

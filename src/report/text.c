@@ -158,18 +158,16 @@ static void steps(const struct report *r, struct buf *out)
 	}
 }
 
-/* What to do when the cause was not seen yet: from a log that is a run of the program itself. */
+/* What a log leaves to be done. */
 static void next(const struct report *r, struct buf *out)
 {
 	const struct strs *ids = &r->verdict.next;
-	const struct run *run = &r->model->runs[0].run;
 	struct buf b = {0};
 
 	if (ids->n == 0)
 		return;
-	if (run->argv.n == 0)
-		buf_str(&b, "run it under cuwhy, which is sure once it has seen the value: cuwhy python YOUR_SCRIPT.py; ");
-	buf_str(&b, "the steps that would tell more: ");
+	buf_str(&b, "run it under cuwhy, which is sure once it has seen the value: cuwhy python YOUR_SCRIPT.py; "
+		"the steps that would tell more: ");
 	for (size_t i = 0; i < ids->n; i++)
 		buf_fmt(&b, "%s%s", i ? ", " : "", ids->v[i]);
 	line(r, out, "next", b.data);

@@ -289,7 +289,7 @@ def cross_entropy(hook, args, kwargs):
         return None  # raises, and then blame.target has its say
     if 0 in labels and look.is_cpu(target) and arg(args, kwargs, 3, "reduction") in (None, 1):
         return Fault("empty_batch", "target", target, 1, measured=False, silent=True, weak=True,
-                     detail="the batch is empty: the mean over no element is NaN",
+                     detail="the mean over no element is not a number (NaN)",
                      expect="at least one element")
     ignore = arg(args, kwargs, 4, "ignore_index")
     ignore = -100 if ignore is None else ignore

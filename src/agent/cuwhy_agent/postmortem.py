@@ -16,6 +16,8 @@ from cuwhy_agent import explain, findings, frames, hold, look, wire
 # An error that may be about what this tool is for; others are told of, but not held.
 OURS = re.compile(r"cuda|cublas|cudnn|nccl|device|shape|size|dimension|index|indices|target|dtype|"
                   r"scalar type|batch|out of range|out of bounds|probabilit|between 0 and 1|equal size", re.I)
+# An error that can come of the mean over an empty batch.
+NOT_A_NUMBER = re.compile(r"\bnan\b|not a number|finite|\bempty\b|zero elements", re.I)
 NOT_OURS = KeyError, AttributeError, OSError, ImportError
 TEXT_MAX = 4000  # characters of an error's message
 
@@ -37,9 +39,10 @@ def uncaught(error, stack):
         wire.say("raised", pid=os.getpid(), type=type_name(error), text=str(error)[:TEXT_MAX],
                  frames=frames.places(stack))
         if not explain.explain(error, stack):
-            if not looks_ours(error):
+            if NOT_A_NUMBER.search(str(error)):
+                findings.tell_weak()
+            elif not looks_ours(error):
                 return
-            findings.tell_weak()
         tell_checked()
         hold.hold("exception")
 
