@@ -1,8 +1,10 @@
 /* argv to verb, nothing else. */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/cmd.h"
 
@@ -16,6 +18,17 @@ static void overview(void)
 	puts("\n`cuwhy VERB --help` tells more. Start with: cuwhy python train.py");
 }
 
+/* A descriptor below 3 that is closed would be taken by the next file we open, and be written to. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	while ((fd = open("/dev/null", O_RDWR)) >= 0 && fd < 3)
+		;
+	if (fd >= 3)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const struct cmd *c = &cmd_run;
@@ -23,6 +36,7 @@ int main(int argc, char **argv)
 	struct error e = {{0}};
 	int skip = 0, status;
 
+	fill_standard_descriptors();
 	setlocale(LC_ALL, "");
 	for (size_t i = 0; argc > 1 && cmds[i]; i++) {
 		if (strcmp(argv[1], cmds[i]->name) == 0) {

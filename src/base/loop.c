@@ -41,6 +41,7 @@ struct loop {
 	int last_timer;
 	int signal_fd; /* -1 until the first loop_signal */
 	sigset_t watched, before;
+	struct sigaction pipe_before, child_before;
 	loop_timer_fn *before_sleep;
 	void *before_sleep_user;
 };
@@ -52,6 +53,8 @@ struct loop *loop_new(void)
 	l->signal_fd = -1;
 	sigemptyset(&l->watched);
 	sigprocmask(SIG_SETMASK, NULL, &l->before);
+	sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &l->pipe_before);
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &l->child_before);
 	return l;
 }
 
@@ -149,6 +152,8 @@ void loop_signals_forget(struct loop *l, const void *user)
 
 void loop_child_signals(const struct loop *l)
 {
+	sigaction(SIGPIPE, &l->pipe_before, NULL);
+	sigaction(SIGCHLD, &l->child_before, NULL);
 	sigprocmask(SIG_SETMASK, &l->before, NULL);
 }
 

@@ -15,6 +15,10 @@ typedef void loop_fd_fn(void *user, int fd, short revents);
 typedef void loop_timer_fn(void *user);
 typedef void loop_signal_fn(void *user, const struct signalfd_siginfo *info);
 
+/*
+ * A reader that is gone is an error of write and an ended child waits to be asked for, whatever we
+ * inherited: SIGPIPE is ignored and SIGCHLD is not, from here to the end of the process.
+ */
 struct loop *loop_new(void);
 void loop_free(struct loop *l); /* closes nothing but its own descriptors; restores the signal mask */
 
@@ -30,7 +34,7 @@ void loop_timer_cancel(struct loop *l, int id); /* 0 and ids that have fired are
 void loop_signal(struct loop *l, int signo, loop_signal_fn *fn, void *user);
 /* Removes every signal handler that was registered with this user. The signals stay blocked. */
 void loop_signals_forget(struct loop *l, const void *user);
-/* In a forked child, before exec: the signal mask that the process had before any loop_signal. */
+/* In a forked child, before exec: the signal mask and dispositions that the process had before loop_new. */
 void loop_child_signals(const struct loop *l);
 
 /* Called each time before the loop sleeps: the place to flush and to draw. */

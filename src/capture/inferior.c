@@ -2,51 +2,47 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "capture/supervisor.h"
+
 struct channel {
-	int fd;   /* our end; -1 when closed */
-	int to;   /* where its bytes are passed through; -1: nowhere */
+	int fd; /* our end; -1 when closed */
+	int to; /* where its bytes are passed through, a descriptor of our own; -1: nowhere */
 	bool pty;
+	size_t step;        /* bytes that `to` takes at once without blocking, when poll says that it takes some */
+	struct buf pending; /* read and not yet passed through; fd is not read while there is any */
+	size_t late;        /* bytes read since the program ended */
 };
 
 struct inferior {
 	struct loop *loop;
 	struct inferior_events events;
-	pid_t pid;
-	bool apart, exited, told, killing;
+	pid_t pid;   /* the program */
+	pid_t child; /* the process that we wait for: the program, or a rerun's supervisor */
+	bool apart, exited, told, stopping;
 	int status; /* of waitpid */
 	struct channel channels[2];
 	int kill_timer;
-	double grace;
 };
 
-enum { CHUNK = 64 << 10 };
+enum {
+	CHUNK = 64 << 10,
+	LATE_MAX = 1 << 20, /* what a pipe may hold, fs.pipe-max-size; what is read after that is a daemon's */
+};
 
-/* Everything is written or the reader is gone; a full pipe blocks us as it would have blocked them. */
-static void write_all(int fd, const char *bytes, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, bytes, len);
-
-		if (n < 0 && errno == EAGAIN)
-			poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
-		else if (n < 0 && errno != EINTR)
-			return;
-		else if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-		}
-	}
-}
+static void writable(void *user, int fd, short revents);
+static void readable(void *user, int fd, short revents);
 
 static void close_channel(struct inferior *inf, struct channel *c)
 {
@@ -55,21 +51,65 @@ static void close_channel(struct inferior *inf, struct channel *c)
 	loop_fd_remove(inf->loop, c->fd);
 	close(c->fd);
 	c->fd = -1;
+	if (c->to >= 0) {
+		loop_fd_remove(inf->loop, c->to);
+		close(c->to);
+	}
+	c->to = -1;
+	buf_done(&c->pending);
 }
 
-/* Reads once. False when there is nothing now, or nothing more. */
+/* A full destination stops the reading, and so the program, as it would have without us. Without POLLOUT
+ * the destination is watched for its reader's end. */
+static void watch(struct inferior *inf, struct channel *c)
+{
+	if (c->pending.len > 0)
+		loop_fd_remove(inf->loop, c->fd);
+	else
+		loop_fd(inf->loop, c->fd, POLLIN, readable, inf);
+	if (c->to >= 0)
+		loop_fd(inf->loop, c->to, c->pending.len > 0 ? POLLOUT : 0, writable, inf);
+}
+
+/* Writes of what is pending as much as the destination takes now. When the reader is gone the channel is
+ * closed, so that the program learns it the way it would have; what a full disk refuses is lost. */
+static void pass(struct inferior *inf, struct channel *c)
+{
+	struct pollfd dest = {c->to, POLLOUT, 0};
+	size_t done = 0;
+
+	while (done < c->pending.len && poll(&dest, 1, 0) > 0) {
+		size_t left = c->pending.len - done;
+		ssize_t n = write(c->to, c->pending.data + done, left < c->step ? left : c->step);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n < 0 && (errno == EPIPE || errno == EIO)) {
+			close_channel(inf, c);
+			return;
+		}
+		done = n < 0 ? c->pending.len : done + (size_t)n;
+	}
+	buf_drop(&c->pending, done);
+	watch(inf, c);
+}
+
+/* Reads once. False when there is nothing now, or nothing more, or no place for it. */
 static bool pump(struct inferior *inf, int stream)
 {
 	struct channel *c = &inf->channels[stream - 1];
 	char bytes[CHUNK];
 
-	if (c->fd < 0)
+	if (c->fd < 0 || c->pending.len > 0)
 		return false;
 	ssize_t n = read(c->fd, bytes, sizeof bytes);
 
 	if (n > 0) {
-		if (c->to >= 0)
-			write_all(c->to, bytes, (size_t)n);
+		c->late += inf->exited ? (size_t)n : 0;
+		if (c->to >= 0) {
+			buf_add(&c->pending, bytes, (size_t)n);
+			pass(inf, c);
+		}
 		inf->events.output(inf->events.user, stream, bytes, (size_t)n);
 		return true;
 	}
@@ -78,43 +118,48 @@ static bool pump(struct inferior *inf, int stream)
 	return n < 0 && errno == EINTR;
 }
 
-/* Processes that this file has started, so that strays can be told from them. */
-static pid_t started[16];
-
-static void remember(pid_t pid)
+/* False when the reader is gone. A full pipe blocks a relay as it would have blocked the daemon. */
+static bool write_all(int fd, const char *bytes, size_t len)
 {
-	for (size_t i = 0; i < COUNT(started); i++) {
-		if (started[i] == 0 || kill(started[i], 0) != 0) {
-			started[i] = pid;
-			return;
+	while (len > 0) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno == EAGAIN)
+			poll(&(struct pollfd){fd, POLLOUT, 0}, 1, -1);
+		else if (n < 0 && errno != EINTR)
+			return false;
+		else if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
 		}
 	}
+	return true;
 }
 
-static bool remembered(pid_t pid)
+static _Noreturn void relay(struct channel channels[2])
 {
-	for (size_t i = 0; i < COUNT(started); i++) {
-		if (started[i] == pid)
-			return true;
+	for (;;) {
+		struct pollfd polls[2] = {{channels[0].fd, POLLIN, 0}, {channels[1].fd, POLLIN, 0}};
+
+		if ((polls[0].fd < 0 && polls[1].fd < 0) || (poll(polls, 2, -1) < 0 && errno != EINTR))
+			_exit(0);
+		for (int i = 0; i < 2; i++) {
+			struct channel *c = &channels[i];
+			char bytes[4096];
+
+			if (c->fd < 0 || polls[i].revents == 0)
+				continue;
+			ssize_t n = read(c->fd, bytes, sizeof bytes);
+
+			if (n < 0 && (errno == EAGAIN || errno == EINTR))
+				continue;
+			if (n <= 0 || !write_all(c->to, bytes, (size_t)n)) {
+				close(c->fd);
+				close(c->to);
+				c->fd = -1;
+			}
+		}
 	}
-	return false;
-}
-
-/* A rerun's daemons have left its process group; as a subreaper we are their parent then. */
-static void kill_strays(void)
-{
-	char path[64];
-	long pid;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-	FILE *children = fopen(path, "r");
-
-	while (children && fscanf(children, "%ld", &pid) == 1) {
-		if (!remembered((pid_t)pid) && kill((pid_t)pid, SIGKILL) == 0)
-			waitpid((pid_t)pid, NULL, 0);
-	}
-	if (children)
-		fclose(children);
 }
 
 /*
@@ -123,74 +168,51 @@ static void kill_strays(void)
  */
 static void leave_relay(struct inferior *inf)
 {
-	bool open = false;
+	int keep[4];
+	size_t n = 0;
 
-	for (int i = 0; i < 2; i++)
-		open |= inf->channels[i].fd >= 0 && inf->channels[i].to >= 0;
-	if (!open)
-		return;
-	pid_t relay = fork();
-
-	if (relay != 0) {
-		remember(relay);
-		return;
+	for (int i = 0; i < 2; i++) {
+		if (inf->channels[i].fd >= 0 && inf->channels[i].to >= 0) {
+			keep[n++] = inf->channels[i].fd;
+			keep[n++] = inf->channels[i].to;
+		}
 	}
+	if (n == 0 || fork() != 0)
+		return;
 	setsid();
 	loop_child_signals(inf->loop);
-	/* An agent that is still held must see our end, not this process's. */
-	for (int fd = 3; fd < 256; fd++) {
-		if (fd != inf->channels[0].fd && fd != inf->channels[1].fd && fd != inf->channels[0].to)
-			close(fd);
-	}
-	for (;;) {
-		struct pollfd polls[2];
-		bool any = false;
-
-		for (int i = 0; i < 2; i++) {
-			polls[i] = (struct pollfd){inf->channels[i].fd, POLLIN, 0};
-			any |= inf->channels[i].fd >= 0;
-		}
-		if (!any || (poll(polls, 2, -1) < 0 && errno != EINTR))
-			_exit(0);
-		for (int i = 0; i < 2; i++) {
-			char bytes[4096];
-			struct channel *c = &inf->channels[i];
-			ssize_t n = polls[i].revents ? read(c->fd, bytes, sizeof bytes) : -1;
-
-			if (n > 0)
-				write_all(c->to, bytes, (size_t)n);
-			else if (polls[i].revents && (n == 0 || errno != EAGAIN))
-				c->fd = -1;
-		}
-	}
-}
-
-static void kill_all(struct inferior *inf)
-{
-	if (!inf->apart || inf->pid <= 0)
-		return;
-	kill(-inf->pid, SIGKILL);
-	kill_strays();
+	signal(SIGPIPE, SIG_IGN);
+	supervisor_let_go(keep, n);
+	relay(inf->channels);
 }
 
 static void tell_end(struct inferior *inf)
 {
-	if (inf->told)
-		return;
 	inf->told = true;
-	for (int stream = 1; stream <= 2; stream++) {
-		/* What was written before the end is there already; a daemon may write for ever. */
-		for (int i = 0; i < 4096 && pump(inf, stream); i++)
-			;
-	}
-	if (inf->apart)
-		kill_all(inf);
-	else
+	if (!inf->apart)
 		leave_relay(inf);
 	for (int i = 0; i < 2; i++)
 		close_channel(inf, &inf->channels[i]);
 	inf->events.ended(inf->events.user, WIFEXITED(inf->status) ? WEXITSTATUS(inf->status) : -1,
 			  WIFSIGNALED(inf->status) ? WTERMSIG(inf->status) : 0);
+}
+
+/* Tells the end once the program has ended and what it had printed until then is passed through. */
+static void settle(struct inferior *inf)
+{
+	bool waits = false;
+
+	if (!inf->exited || inf->told)
+		return;
+	for (int stream = 1; stream <= 2; stream++) {
+		struct channel *c = &inf->channels[stream - 1];
+
+		while (c->late < LATE_MAX && pump(inf, stream))
+			;
+		waits |= c->fd >= 0 && c->pending.len > 0;
+	}
+	if (!waits)
+		tell_end(inf);
 }
 
 static void reap(void *user, const struct signalfd_siginfo *info)
@@ -199,11 +221,11 @@ static void reap(void *user, const struct signalfd_siginfo *info)
 	int status;
 
 	(void)info;
-	if (inf->exited || waitpid(inf->pid, &status, WNOHANG) != inf->pid)
+	if (inf->exited || waitpid(inf->child, &status, WNOHANG) != inf->child)
 		return;
 	inf->exited = true;
 	inf->status = status;
-	tell_end(inf);
+	settle(inf);
 }
 
 static void readable(void *user, int fd, short revents)
@@ -215,6 +237,24 @@ static void readable(void *user, int fd, short revents)
 		if (inf->channels[i].fd == fd)
 			pump(inf, i + 1);
 	}
+	settle(inf);
+}
+
+static void writable(void *user, int fd, short revents)
+{
+	struct inferior *inf = user;
+
+	for (int i = 0; i < 2; i++) {
+		struct channel *c = &inf->channels[i];
+
+		if (c->to != fd || c->fd < 0)
+			continue;
+		if (c->pending.len > 0)
+			pass(inf, c);
+		else if (revents & (POLLERR | POLLHUP))
+			close_channel(inf, c);
+	}
+	settle(inf);
 }
 
 /* In a terminal SIGINT and the like reach the program from the kernel; only what was sent to us alone
@@ -223,8 +263,18 @@ static void forward(void *user, const struct signalfd_siginfo *info)
 {
 	struct inferior *inf = user;
 
-	if (!inf->apart && info->ssi_code <= 0)
-		inferior_signal(inf, (int)info->ssi_signo);
+	if (!inf->apart && !inf->exited && info->ssi_code <= 0)
+		kill(inf->pid, (int)info->ssi_signo);
+}
+
+/* A signal that ends is passed on; when the program has ended already, the reader is not waited for. */
+static void forward_end(void *user, const struct signalfd_siginfo *info)
+{
+	struct inferior *inf = user;
+
+	forward(user, info);
+	if (!inf->apart && inf->exited && !inf->told)
+		tell_end(inf);
 }
 
 static void resize(void *user, const struct signalfd_siginfo *info)
@@ -241,12 +291,30 @@ static void resize(void *user, const struct signalfd_siginfo *info)
 	}
 }
 
-/* Opens our end and the program's end. The pty does not touch bytes: the real terminal will. */
-static bool open_channel(struct channel *c, int to, bool pty, int *ret_theirs, struct error *e)
+/*
+ * A descriptor of our own for the destination. The inherited one is shared with whoever started us and so
+ * may not be made non-blocking; a terminal can be opened anew (a pty's master cannot: that makes another).
+ */
+static int own_end(int to)
 {
+	char path[64];
+	int number, fd = -1;
+
+	if (isatty(to) && ioctl(to, TIOCGPTN, &number) != 0) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", to);
+		fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	}
+	return fd >= 0 ? fd : fcntl(to, F_DUPFD_CLOEXEC, 3);
+}
+
+/* Opens our end and the program's end. The pty does not touch bytes: the real terminal will. */
+static bool open_channel(struct channel *c, int to, int *ret_theirs, struct error *e)
+{
+	bool pty = to >= 0 && isatty(to);
+	struct stat st;
 	int ends[2];
 
-	*c = (struct channel){.fd = -1, .to = to, .pty = pty};
+	*c = (struct channel){.fd = -1, .to = -1, .pty = pty};
 	if (!pty) {
 		if (pipe2(ends, O_CLOEXEC) != 0)
 			return error_set(e, "cannot make a pipe: %s", strerror(errno));
@@ -268,23 +336,52 @@ static bool open_channel(struct channel *c, int to, bool pty, int *ret_theirs, s
 	c->fd = ends[0];
 	*ret_theirs = ends[1];
 	fcntl(c->fd, F_SETFL, O_NONBLOCK);
+	if (to >= 0)
+		c->to = own_end(to);
+	/* POSIX's promise for pipes: poll's POLLOUT means room for PIPE_BUF bytes. */
+	c->step = to >= 0 && fstat(to, &st) == 0 && S_ISREG(st.st_mode) ? CHUNK : PIPE_BUF;
 	return true;
 }
 
-/* The child's side of fork. Ends by exec, or by writing errno into `report`. */
-static void become(const struct inferior *inf, const struct inferior_spec *spec, const int theirs[2], int report)
+static void tell(int report, int number)
 {
-	loop_child_signals(inf->loop);
-	signal(SIGPIPE, SIG_DFL);
+	if (write(report, &number, sizeof number) != sizeof number)
+		_exit(125);
+}
+
+/* What a forked process needs to become the program. */
+struct birth {
+	const struct inferior *inf;
+	const struct inferior_spec *spec;
+	int theirs[2]; /* its stdout and stderr */
+	int report;    /* where its pid is told, and errno when it could not be */
+};
+
+static void stillborn(void *user, int why)
+{
+	const struct birth *b = user;
+
+	tell(b->report, -1);
+	tell(b->report, why);
+}
+
+/* The program's side of fork. Tells its pid; ends by exec, or by telling errno. */
+static void become(void *user)
+{
+	const struct birth *b = user;
+	const struct inferior_spec *spec = b->spec;
+
+	tell(b->report, getpid());
+	loop_child_signals(b->inf->loop);
 	if (spec->apart) {
-		int nothing = open("/dev/null", O_RDONLY);
+		int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 		setsid();
 		dup2(nothing, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a rerun never outlives us */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* should its supervisor be killed */
 	}
-	dup2(theirs[0], 1);
-	dup2(theirs[1], 2);
+	dup2(b->theirs[0], 1);
+	dup2(b->theirs[1], 2);
 	for (size_t i = 0; spec->env && i < spec->env->n; i++) {
 		if (strchr(spec->env->v[i], '='))
 			putenv(spec->env->v[i]);
@@ -293,10 +390,7 @@ static void become(const struct inferior *inf, const struct inferior_spec *spec,
 	}
 	if (spec->cwd < 0 || fchdir(spec->cwd) == 0)
 		execvp(spec->argv[0], spec->argv);
-	int why = errno;
-
-	if (write(report, &why, sizeof why) != sizeof why)
-		_exit(125);
+	tell(b->report, errno);
 	_exit(127);
 }
 
@@ -304,43 +398,49 @@ static const struct {
 	int signo;
 	loop_signal_fn *fn;
 } handled[] = {
-	{SIGCHLD, reap},    {SIGWINCH, resize},  {SIGINT, forward},  {SIGTERM, forward},
-	{SIGHUP, forward},  {SIGQUIT, forward},  {SIGUSR1, forward}, {SIGUSR2, forward},
-	{SIGCONT, forward}, {SIGALRM, forward},
+	{SIGCHLD, reap},       {SIGWINCH, resize},     {SIGINT, forward_end}, {SIGTERM, forward_end},
+	{SIGHUP, forward_end}, {SIGQUIT, forward_end}, {SIGUSR1, forward},    {SIGUSR2, forward},
+	{SIGCONT, forward},    {SIGALRM, forward},
 };
 
 static bool launch(struct inferior *inf, const struct inferior_spec *spec, int *ret_errno, struct error *e)
 {
-	int theirs[2] = {-1, -1}, report[2] = {-1, -1}, why = 0;
+	struct birth birth = {inf, spec, {-1, -1}, -1};
+	int report[2] = {-1, -1}, why = 0;
+	pid_t us = getpid();
 	bool ok = true;
 
 	for (int i = 0; ok && i < 2; i++) {
 		int to = spec->apart ? -1 : i == 0 ? spec->stdout_to : 2;
 
-		ok = open_channel(&inf->channels[i], to, to >= 0 && isatty(to), &theirs[i], e);
+		ok = open_channel(&inf->channels[i], to, &birth.theirs[i], e);
 	}
 	if (ok && pipe2(report, O_CLOEXEC) != 0)
 		ok = error_set(e, "cannot make a pipe: %s", strerror(errno));
-	if (spec->apart)
-		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	if (ok && (inf->pid = fork()) < 0)
+	birth.report = report[1];
+	if (ok && (inf->child = fork()) < 0)
 		ok = error_set(e, "cannot start a process: %s", strerror(errno));
-	if (ok && inf->pid == 0)
-		become(inf, spec, theirs, report[1]);
-	if (ok)
-		remember(inf->pid);
+	if (ok && inf->child == 0) {
+		if (spec->apart)
+			supervisor_run(us, become, stillborn, &birth);
+		become(&birth);
+	}
 	for (int i = 0; i < 2; i++) {
-		if (theirs[i] >= 0)
-			close(theirs[i]);
+		if (birth.theirs[i] >= 0)
+			close(birth.theirs[i]);
 	}
 	if (report[1] >= 0)
 		close(report[1]);
-	/* exec closes the pipe: end of file means that the program runs, bytes are errno. */
+	/* exec closes the pipe: end of file after the pid means that the program runs, more is errno. */
+	if (ok && read(report[0], &inf->pid, sizeof inf->pid) != sizeof inf->pid)
+		ok = error_set(e, "%s: its process was killed before it could start", spec->argv[0]);
 	if (ok && read(report[0], &why, sizeof why) == sizeof why) {
-		waitpid(inf->pid, NULL, 0);
-		inf->pid = -1;
 		*ret_errno = why;
 		ok = false;
+	}
+	if (!ok && inf->child > 0) {
+		supervisor_reap_soon(inf->child);
+		inf->child = -1;
 	}
 	if (report[0] >= 0)
 		close(report[0]);
@@ -356,14 +456,14 @@ struct inferior *inferior_start(struct loop *l, const struct inferior_spec *spec
 	inf->loop = l;
 	inf->events = *events;
 	inf->apart = spec->apart;
-	inf->pid = -1;
+	inf->pid = inf->child = -1;
 	for (int i = 0; i < 2; i++)
 		inf->channels[i].fd = -1;
 	for (size_t i = 0; i < COUNT(handled); i++)
 		loop_signal(l, handled[i].signo, handled[i].fn, inf);
 	if (launch(inf, spec, &why, e)) {
 		for (int i = 0; i < 2; i++)
-			loop_fd(l, inf->channels[i].fd, POLLIN, readable, inf);
+			watch(inf, &inf->channels[i]);
 		return inf;
 	}
 	*ret_status = why == 0 ? 125 : why == ENOENT || why == ENOTDIR ? 127 : 126;
@@ -383,12 +483,19 @@ void inferior_free(struct inferior *inf)
 	for (int i = 0; i < 2; i++)
 		close_channel(inf, &inf->channels[i]);
 	loop_signals_forget(inf->loop, inf);
-	if (inf->apart && inf->pid > 0) {
-		kill_all(inf);
-		if (!inf->exited)
-			waitpid(inf->pid, NULL, 0);
+	if (inf->apart && inf->child > 0 && !inf->exited) {
+		kill(inf->child, SUPERVISOR_AT_ONCE);
+		supervisor_reap_soon(inf->child);
 	}
 	free(inf);
+}
+
+void inferior_drain(struct inferior *inf)
+{
+	for (int stream = 1; stream <= 2; stream++) {
+		for (size_t read = 0; read < LATE_MAX && pump(inf, stream); read += CHUNK)
+			;
+	}
 }
 
 int inferior_pid(const struct inferior *inf)
@@ -396,25 +503,20 @@ int inferior_pid(const struct inferior *inf)
 	return inf->pid;
 }
 
-void inferior_signal(struct inferior *inf, int signo)
-{
-	if (!inf->exited)
-		kill(inf->pid, signo);
-}
-
 static void grace_over(void *user)
 {
 	struct inferior *inf = user;
 
 	inf->kill_timer = 0;
-	kill_all(inf);
+	if (!inf->exited)
+		kill(inf->child, SUPERVISOR_AT_ONCE);
 }
 
 void inferior_stop(struct inferior *inf, double grace)
 {
-	if (inf->exited || inf->killing)
+	if (inf->exited || inf->stopping)
 		return;
-	inf->killing = true;
-	kill(-inf->pid, SIGTERM);
+	inf->stopping = true;
+	kill(inf->child, SUPERVISOR_POLITELY);
 	inf->kill_timer = loop_timer(inf->loop, grace, grace_over, inf);
 }

@@ -3,8 +3,11 @@
  *
  * The user's own run is passed through: the program keeps its standard input and controlling terminal,
  * and its stdout and stderr come out on ours byte for byte, separately; each is a pty of the same size
- * where ours is a terminal, else a pipe. A rerun is kept apart: no input, no terminal, output only to
- * the callback, and everything it started is ended with it.
+ * where ours is a terminal, else a pipe. What our stdout does not take at once is kept, and the program not
+ * read until it does; when its reader is gone, the program's is too.
+ *
+ * A rerun is kept apart: no input, no terminal, output only to the callback. It runs under a small process
+ * of ours, its supervisor, that ends everything it started when it is over, is stopped, or we have died.
  */
 #ifndef CUWHY_INFERIOR_H
 #define CUWHY_INFERIOR_H
@@ -25,7 +28,7 @@ struct inferior_spec {
 struct inferior_events {
 	void *user;
 	void (*output)(void *user, int stream, const char *bytes, size_t len); /* stream 1 or 2 */
-	/* The program has ended and what it printed has been told. signal is 0 when it exited. */
+	/* The program has ended; what it printed has been told and passed through. signal is 0 when it exited. */
 	void (*ended)(void *user, int exit_status, int signal);
 };
 
@@ -37,8 +40,9 @@ struct inferior *inferior_start(struct loop *l, const struct inferior_spec *spec
 				const struct inferior_events *events, int *ret_status, struct error *e);
 void inferior_free(struct inferior *inf); /* a rerun that still runs is killed, with all it started */
 
-int inferior_pid(const struct inferior *inf);
-void inferior_signal(struct inferior *inf, int signo); /* no effect once it has ended */
+/* Takes what the program has printed until now, as far as it can be passed through without waiting. */
+void inferior_drain(struct inferior *inf);
+int inferior_pid(const struct inferior *inf); /* of the program itself */
 /* Rerun only: SIGTERM now, SIGKILL to all of it `grace` seconds later. */
 void inferior_stop(struct inferior *inf, double grace);
 

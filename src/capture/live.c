@@ -14,6 +14,9 @@
 enum {
 	HOLD_SECONDS = 3600, /* a held process lets go by itself after this, should we never answer */
 	STOP_GRACE = 3,
+	SCAN_GRACE = 5,     /* for the answer of a process that keeps the limit itself */
+	RELEASE_GRACE = 3,  /* for a process that gave no answer to go on by itself */
+	TERM_GRACE = 10,    /* for it to end after SIGTERM */
 	RERUN_OUTPUT_MAX = 64 << 20,
 };
 
@@ -33,11 +36,16 @@ struct going {
 	struct logscan *scan;
 	struct holding *holdings;
 	size_t nholdings, cap_holdings;
-	bool ended, scanned, releasing, timed_out;
+	bool ended, releasing;
+	const char *stopped; /* why we ended it */
 	size_t output;
 	int status, signal;
 	double started;
 	int limit_timer;
+	struct peer *asked; /* to scan, and did not come back yet */
+	bool scanned, given_up; /* it answered in time; an answer would be too late */
+	bool terminated;        /* it got SIGTERM for not coming back */
+	int stuck_timer;
 };
 
 struct live {
@@ -80,6 +88,14 @@ static void commit(void *user)
 	}
 }
 
+/* Takes text. */
+static void emit_note(struct going *g, char *text)
+{
+	struct event ev = {.kind = EVENT_NOTE, .run = g->number, .as.note.text = text};
+
+	live_emit(g->live, &ev);
+}
+
 /* While the user's own program runs, Ctrl-C is the program's; later it stops the diagnosis. */
 static void interrupt(void *user, const struct signalfd_siginfo *info)
 {
@@ -90,6 +106,8 @@ static void interrupt(void *user, const struct signalfd_siginfo *info)
 		v->interrupted = true;
 }
 
+static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 struct live *live_new(struct loop *l, struct model *m, const struct live_options *o)
 {
 	struct live *v = xcalloc(1, sizeof *v);
@@ -98,21 +116,31 @@ struct live *live_new(struct loop *l, struct model *m, const struct live_options
 	v->model = m;
 	v->options = *o;
 	v->cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	loop_signal(l, SIGINT, interrupt, v);
-	loop_signal(l, SIGTERM, interrupt, v);
+	for (size_t i = 0; i < COUNT(interrupts); i++) {
+		struct sigaction inherited;
+
+		/* nohup, and a shell's background jobs, want it to be ignored. */
+		if (sigaction(interrupts[i], NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+			loop_signal(l, interrupts[i], interrupt, v);
+	}
 	loop_before_sleep(l, commit, v);
 	return v;
 }
 
-static void release(struct going *g)
+static void let_go(struct peer *p)
 {
 	json_t *command = json_pack("{s:s}", "do", "release");
 
+	wire_send(p, command);
+	json_decref(command);
+}
+
+static void release(struct going *g)
+{
 	for (size_t i = 0; i < g->nholdings; i++)
-		wire_send(g->holdings[i].peer, command);
+		let_go(g->holdings[i].peer);
 	g->nholdings = 0;
 	g->releasing = true;
-	json_decref(command);
 }
 
 static void going_free(struct going *g)
@@ -120,6 +148,7 @@ static void going_free(struct going *g)
 	if (g == NULL)
 		return;
 	loop_timer_cancel(g->live->loop, g->limit_timer);
+	loop_timer_cancel(g->live->loop, g->stuck_timer);
 	release(g);
 	inferior_free(g->inferior);
 	wire_close(g->wire);
@@ -175,17 +204,29 @@ static void on_rank(void *user, int64_t rank)
 
 /* The inferior's output and end. */
 
+static void stop(struct going *g, const char *why)
+{
+	if (g->stopped == NULL)
+		g->stopped = why;
+	inferior_stop(g->inferior, STOP_GRACE);
+}
+
 static void on_output(void *user, int stream, const char *bytes, size_t len)
 {
 	struct going *g = user;
+
+	if (g != g->live->main && len > RERUN_OUTPUT_MAX - g->output) {
+		len = RERUN_OUTPUT_MAX - g->output;
+		stop(g, "it printed more than 64 MiB");
+	}
+	if (len == 0)
+		return;
 	struct event ev = {.kind = EVENT_OUTPUT, .run = g->number,
 			   .as.output = {stream, xstrndup(bytes, len), len}};
 
 	live_emit(g->live, &ev);
 	logscan_feed(g->scan, stream - 1, bytes, len);
 	g->output += len;
-	if (g != g->live->main && g->output > RERUN_OUTPUT_MAX)
-		inferior_stop(g->inferior, STOP_GRACE);
 }
 
 static void emit_end(struct going *g)
@@ -199,10 +240,7 @@ static void emit_end(struct going *g)
 	else if (g->ended)
 		ev.as.ended.exit_status = g->status;
 	ev.as.ended.seconds = now_steady() - g->started;
-	if (g->timed_out)
-		ev.as.ended.stopped = xstrdup("time limit");
-	else if (g != g->live->main && g->output > RERUN_OUTPUT_MAX)
-		ev.as.ended.stopped = xstrdup("it printed more than 64 MiB");
+	ev.as.ended.stopped = xstrdup(g->stopped);
 	live_emit(g->live, &ev);
 }
 
@@ -224,15 +262,31 @@ static void on_ended(void *user, int exit_status, int signal)
 static void on_held(struct going *g, struct peer *p, int64_t pid)
 {
 	if (g->releasing) {
-		json_t *command = json_pack("{s:s}", "do", "release");
-
-		wire_send(p, command);
-		json_decref(command);
+		let_go(p);
 		return;
 	}
+	/* What it printed before it was held came another way, and may not have been read yet. */
+	inferior_drain(g->inferior);
 	logscan_flush(g->scan);
 	g->holdings = xgrow(g->holdings, &g->cap_holdings, g->nholdings + 1, sizeof *g->holdings);
 	g->holdings[g->nholdings++] = (struct holding){p, pid};
+}
+
+static void came_back(struct going *g)
+{
+	g->asked = NULL;
+	loop_timer_cancel(g->live->loop, g->stuck_timer);
+	g->stuck_timer = 0;
+}
+
+/* Is this the answer that is waited for? */
+static bool takes_scan(struct going *g, const struct peer *p)
+{
+	if (p != g->asked)
+		return false;
+	came_back(g);
+	g->scanned = !g->given_up;
+	return g->scanned;
 }
 
 static void on_message(void *user, struct peer *p, const json_t *message)
@@ -246,16 +300,30 @@ static void on_message(void *user, struct peer *p, const json_t *message)
 	    !event_decode(&ev, kind, message, NULL))
 		return;
 	ev.run = g->number;
+	if (kind == EVENT_SCAN && !takes_scan(g, p)) {
+		event_done(&ev);
+		return;
+	}
 	if (kind == EVENT_HELD)
 		on_held(g, p, ev.as.held.pid);
-	g->scanned |= kind == EVENT_SCAN;
+	else if (p == g->asked && g->releasing && kind != EVENT_PROGRESS)
+		came_back(g);
 	live_emit(g->live, &ev);
+}
+
+static void on_broken(void *user, struct peer *p)
+{
+	(void)p;
+	emit_note(user, xstrdup("a process of the program sent something unreadable and is not listened to "
+				"any more"));
 }
 
 static void on_gone(void *user, struct peer *p)
 {
 	struct going *g = user;
 
+	if (p == g->asked)
+		came_back(g);
 	for (size_t i = 0; i < g->nholdings; i++) {
 		if (g->holdings[i].peer == p)
 			g->holdings[i--] = g->holdings[--g->nholdings];
@@ -267,8 +335,7 @@ static void on_limit(void *user)
 	struct going *g = user;
 
 	g->limit_timer = 0;
-	g->timed_out = true;
-	inferior_stop(g->inferior, STOP_GRACE);
+	stop(g, "time limit");
 }
 
 static bool over(void *user)
@@ -276,7 +343,7 @@ static bool over(void *user)
 	struct going *g = user;
 
 	if (g->live->interrupted && g != g->live->main && !g->ended && !g->nholdings)
-		inferior_stop(g->inferior, STOP_GRACE);
+		stop(g, "interrupted");
 	return g->ended || g->nholdings > 0;
 }
 
@@ -285,7 +352,7 @@ static struct going *start(struct live *v, const char *name, enum launch_mode mo
 {
 	struct going *g = xcalloc(1, sizeof *g);
 	struct logscan_sink sink = {g, on_assertion, on_failure, on_traceback, on_rank};
-	struct wire_events messages = {g, on_message, on_gone};
+	struct wire_events messages = {g, on_message, on_broken, on_gone};
 	struct inferior_events events = {g, on_output, on_ended};
 	struct event ev = {.kind = EVENT_RUN, .run = v->nruns};
 	struct error why = {{0}};
@@ -304,19 +371,17 @@ static struct going *start(struct live *v, const char *name, enum launch_mode mo
 	for (size_t i = 0; v->options.argv[i]; i++)
 		strs_add(&ev.as.run.argv, v->options.argv[i]);
 	ev.as.run.cwd = getcwd(NULL, 0);
-	live_emit(v, &ev);
 	g->inferior = inferior_start(v->loop, &spec, &events, ret_status, e);
+	if (g->inferior)
+		ev.as.run.pid = inferior_pid(g->inferior);
+	live_emit(v, &ev); /* the first event of the run all the same: events come only while the loop runs */
 	launch_done(&plan);
 	if (g->inferior == NULL) {
 		going_free(g);
 		return NULL;
 	}
-	if (g->wire == NULL) {
-		struct event note = {.kind = EVENT_NOTE, .run = g->number,
-				     .as.note.text = xasprintf("the program is not watched from inside: %s", why.text)};
-
-		live_emit(v, &note);
-	}
+	if (g->wire == NULL)
+		emit_note(g, xasprintf("the program is not watched from inside: %s", why.text));
 	return g;
 }
 
@@ -380,15 +445,14 @@ static bool scan_over(void *user)
 {
 	struct going *g = user;
 
-	return g->scanned || g->nholdings == 0 || g->timed_out || g->live->interrupted;
+	return g->asked == NULL || g->given_up || g->live->interrupted;
 }
 
 static void on_scan_limit(void *user)
 {
 	struct going *g = user;
 
-	g->limit_timer = 0;
-	g->timed_out = true;
+	g->given_up = true;
 }
 
 bool live_scan(struct live *v, double limit, struct error *e)
@@ -402,15 +466,17 @@ bool live_scan(struct live *v, double limit, struct error *e)
 
 	wire_send(p, command);
 	json_decref(command);
-	g->scanned = g->timed_out = false;
+	g->asked = p;
+	g->scanned = g->given_up = false;
 	/* The process keeps the limit itself; ours is for one that hangs in the user's own code. */
-	g->limit_timer = loop_timer(v->loop, limit * 1.5 + 5, on_scan_limit, g);
+	int timer = loop_timer(v->loop, limit + SCAN_GRACE, on_scan_limit, g);
+
 	loop_until(v->loop, scan_over, g);
-	loop_timer_cancel(v->loop, g->limit_timer);
-	g->limit_timer = 0;
+	loop_timer_cancel(v->loop, timer);
+	g->given_up = true;
 	if (g->scanned)
 		return true;
-	return error_set(e, "%s", v->interrupted ? "interrupted" : g->nholdings == 0 ?
+	return error_set(e, "%s", v->interrupted ? "interrupted" : g->asked == NULL ?
 			 "the process ended before it answered" : "the process did not answer in time");
 }
 
@@ -419,11 +485,29 @@ static bool main_ended(void *user)
 	return ((struct going *)user)->ended;
 }
 
+/* A process that hangs in the walk over its data hears no release, and would keep the whole program. */
+static void on_stuck(void *user)
+{
+	struct going *g = user;
+	pid_t pid = wire_pid(g->asked);
+	bool last = g->terminated;
+
+	g->terminated = true;
+	g->stuck_timer = last ? 0 : loop_timer(g->live->loop, TERM_GRACE, on_stuck, g);
+	if (pid <= 1) /* of another PID namespace: it has no number here */
+		return;
+	kill(pid, last ? SIGKILL : SIGTERM);
+	emit_note(g, xasprintf("process %d did not come back from the walk over its data, and got %s", (int)pid,
+			       last ? "SIGKILL" : "SIGTERM"));
+}
+
 int live_finish(struct live *v)
 {
 	going_free(v->rerun);
 	v->rerun = NULL;
 	release(v->main);
+	if (v->main->asked)
+		v->main->stuck_timer = loop_timer(v->loop, RELEASE_GRACE, on_stuck, v->main);
 	loop_until(v->loop, main_ended, v->main);
 	return v->main->signal ? 128 + v->main->signal : v->main->status;
 }

@@ -49,11 +49,11 @@ bool live_can_scan(const struct live *v);
 /* Asks it to walk the data that fed the failing operation, and waits. False when it gave no answer. */
 bool live_scan(struct live *v, double limit, struct error *e);
 
-/* Lets go of everything held and waits for the user's own run to end. Returns the status to exit with:
- * the program's own, or 128+N for signal N. */
+/* Lets go of everything held and waits for the user's own run to end; a process that hangs in a scan is ended.
+ * Returns the status to exit with: the program's own, or 128+N for signal N. */
 int live_finish(struct live *v);
 
-/* The user asked to stop (SIGINT or SIGTERM while no run of their own is going on). */
+/* The user asked to stop: SIGINT, SIGTERM, SIGHUP or SIGQUIT while no run of their own is going on. */
 bool live_interrupted(const struct live *v);
 
 #endif

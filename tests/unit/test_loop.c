@@ -1,10 +1,12 @@
-/* loop: callbacks may change what is watched while they run, and signals arrive as events. */
+/* loop: callbacks may change what is watched while they run, signals arrive as events, children get back what was
+ * inherited. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/loop.h"
@@ -80,10 +82,40 @@ static void events_arrive_and_can_be_taken_back(void **state)
 	close(ends[1]);
 }
 
+static bool handler_is(int signo, void (*handler)(int))
+{
+	struct sigaction is;
+
+	return sigaction(signo, NULL, &is) == 0 && is.sa_handler == handler;
+}
+
+static void a_child_gets_the_signals_that_were_inherited(void **state)
+{
+	int status;
+
+	(void)state;
+	signal(SIGCHLD, SIG_IGN);
+	signal(SIGPIPE, SIG_DFL);
+	struct loop *l = loop_new();
+
+	assert_true(handler_is(SIGCHLD, SIG_DFL));
+	assert_true(handler_is(SIGPIPE, SIG_IGN));
+	pid_t child = fork();
+
+	if (child == 0) {
+		loop_child_signals(l);
+		_exit(handler_is(SIGCHLD, SIG_IGN) && handler_is(SIGPIPE, SIG_DFL) ? 7 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	loop_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_arrive_and_can_be_taken_back),
+		cmocka_unit_test(a_child_gets_the_signals_that_were_inherited),
 	};
 
 	return cmocka_run_group_tests_name("loop", tests, NULL, NULL);
