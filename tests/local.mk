@@ -70,7 +70,7 @@ SECONDS = 600
 fuzz-logscan: tests/fuzz/fuzz_logscan
 	mkdir -p corpus
 	for f in $(srcdir)/tests/cases/*/log.txt; do cp "$$f" corpus/$$(basename $$(dirname $$f)); done
-	tests/fuzz/fuzz_logscan -max_total_time=$(SECONDS) -max_len=20000 -timeout=10 corpus
+	tests/fuzz/fuzz_logscan -max_total_time=$(SECONDS) -max_len=70000 -timeout=10 corpus
 endif
 .PHONY: bench fuzz-logscan
 

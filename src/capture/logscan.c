@@ -62,7 +62,7 @@ static void read_text(struct logscan *s, int stream, struct line *l)
 	fail_pass(s, stream, l);
 	if ((l->words & WORD_DSA) && dsa_line(s, stream, l))
 		return;
-	trace = l->words & WORD_TRACE ? words_find(l->text, WORD_TRACE) : NULL;
+	trace = l->words & WORD_TRACE ? words_find(&s->words, l->text, WORD_TRACE) : NULL;
 	if (trace && (l->words & WORD_FAIL)) {
 		/* glued: an error that ended without a new line */
 		struct line before = *l;
@@ -132,15 +132,15 @@ static void read_line(struct logscan *s, int stream, struct span raw, int depth,
 static void read_lines(struct logscan *s, int stream, struct span raw, int depth, struct exact *ret_exact)
 {
 	while (raw.n) {
-		const char *end = memchr(raw.p, '\n', raw.n);
+		const char *end = memchr(raw.p, '\n', raw.n), *back;
 		struct span line = end ? span_between(raw.p, end) : raw;
-		const char *back = memchr(line.p, '\r', line.n);
 
-		if (back) {
-			line = span_between(line.p, back);
-			end = back;
+		while ((back = memchr(line.p, '\r', line.n))) {
+			read_line(s, stream, span_between(line.p, back), depth, ret_exact);
+			line = span_after(line, back + 1);
 		}
-		read_line(s, stream, line, depth, ret_exact);
+		if (line.n || end)
+			read_line(s, stream, line, depth, ret_exact);
 		raw = end ? span_after(raw, end + 1) : (struct span){NULL, 0};
 	}
 }

@@ -1,10 +1,10 @@
 /*
  * logscan: the bytes that a program prints, read as facts.
  *
- * Streaming and pure: no file descriptor, bounded memory, and the same facts however the bytes are
- * cut into chunks. It knows how CUDA, ROCm, XPU and Triton print a device-side assertion, how every
- * generation of PyTorch words an error, and what Python tracebacks look like in plain logs, rich
- * boxes, IPython, and behind rank prefixes. Repeated assertion lines fold into one assertion with
+ * Streaming and pure: no file descriptor, bounded memory, and the same facts however the bytes are cut into
+ * chunks. It knows how CUDA, ROCm, XPU and Triton print a device-side assertion, how every generation of
+ * PyTorch words an error, and what Python tracebacks look like in plain logs, rich boxes, IPython,
+ * faulthandler's reports, and behind rank prefixes. Repeated assertion lines fold into one assertion with
  * exact counts; how, and what bounds them, is in logscan_fold.c and logscan_priv.h.
  */
 #ifndef CUWHY_LOGSCAN_H

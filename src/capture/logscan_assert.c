@@ -7,9 +7,6 @@
  *   ROCm     FILE:LINE: FUNC: Device-side assertion `COND' failed.
  *   XPU      FILE:LINE: FUNC: global id: [..], local id: [..] Assertion `MSG` failed.
  *   DSA      a report of several lines (c10/cuda/CUDADeviceAssertionHost.cpp)
- *
- * The CUDA runtime writes each argument of the line by itself, so lines of several processes that share
- * a terminal mix at these places; what can be put together again is told with form "interleaved".
  */
 
 #include "capture/logscan_priv.h"
@@ -49,42 +46,10 @@ static bool is_source_path(struct span path)
 		">", "unknown",
 	};
 
-	for (size_t i = 0; i < COUNT(ends); i++) {
-		size_t n = strlen(ends[i]);
-
-		if (path.n >= n && memcmp(span_end(path) - n, ends[i], n) == 0)
+	for (size_t i = 0; i < COUNT(ends); i++)
+		if (span_ends(path, ends[i]))
 			return true;
-	}
 	return false;
-}
-
-/* Does p stand behind a character of U+2500 to U+25FF, of which progress bars and boxes are made? */
-static bool is_bar(const char *start, const char *p)
-{
-	return p - start >= 3 && memcmp(p - 3, "\xe2\x94", 2) >= 0 && memcmp(p - 3, "\xe2\x97", 2) <= 0;
-}
-
-/* Where the path that ends at end begins, not before start. */
-static const char *path_start(const char *start, const char *end)
-{
-	const char *p = end;
-
-	if (p > start && p[-1] == '>') {
-		while (p > start && *p != '<')
-			p--;
-		return *p == '<' ? p : end;
-	}
-	for (; p > start; p--) {
-		unsigned char c = (unsigned char)p[-1];
-
-		if (is_bar(start, p) || !(is_word((char)c) || c >= 0x80 || memchr("/\\.-+~%@=", c, 9)))
-			break;
-	}
-	/* C:\ */
-	if (p - start >= 2 && p[-1] == ':' && p < end && (*p == '\\' || *p == '/') && is_word(p[-2]) &&
-	    !is_digit(p[-2]) && (p - start == 2 || !is_word(p[-3])))
-		p -= 2;
-	return p;
 }
 
 struct header {
@@ -160,200 +125,78 @@ static bool condition_read(struct span region, struct span *ret_condition, const
 
 static bool is_triton(struct span path, struct span function)
 {
-	return (path.n > 3 && memcmp(span_end(path) - 3, ".py", 3) == 0) || span_starts(path, "<frozen ") ||
+	return span_ends(path, ".py") || span_starts(path, "<frozen ") ||
 		(span_starts(path, "unknown") && span_starts(function, "unknown"));
 }
 
-/* What the runtime prints of a line in one piece: the beginnings of the other pieces. */
-static size_t piece_at(struct span s)
+/* The last bracket that opens before end, if it can be the one of three numbers. */
+static const char *bracket_before(const char *start, const char *end)
 {
-	static const char *const pieces[] = {": block: [", "], thread: [", "] Assertion `", "` failed"};
-	struct span rest = s;
-	int64_t v;
+	enum { LABEL_AND_NUMBERS = 64 };
 
-	for (size_t i = 0; i < COUNT(pieces); i++)
-		if (span_starts(s, pieces[i]))
-			return strlen(pieces[i]);
-	if ((span_eat(&rest, ",") || span_eat(&rest, ":")) && span_eat_int(&rest, &v) &&
-	    (rest.n == 0 || memchr("`,/]:", *rest.p, 5)))
-		return (size_t)(rest.p - s.p);
-	return 0;
+	if (end - start > LABEL_AND_NUMBERS)
+		start = end - LABEL_AND_NUMBERS;
+	return memrchr(start, '[', (size_t)(end - start));
 }
 
-/* The length of a condition up to a piece of another line. */
-static size_t condition_len(struct span condition)
+/*
+ * What stands right before a word Assertion: coordinates, or Device-side. Returns where that begins, NULL
+ * when the word is no assertion's. Looks back a few bytes only, as a line may hold very many such words.
+ */
+static const char *place_read(struct span before, struct told *t, struct exact *ret_exact)
 {
-	for (size_t i = 0; i < condition.n; i++) {
-		struct span rest = span_after(condition, condition.p + i);
-
-		if ((*rest.p == ':' || *rest.p == ']' || *rest.p == ',' || *rest.p == '`') && piece_at(rest))
-			return i;
-		if (*rest.p == '/' && i && condition.p[i - 1] != ' ' && condition.p[i - 1] != '/') {
-			const char *dot = span_find(rest, ".cu");
-
-			if (dot && path_start(rest.p, dot) == rest.p)
-				return i;
-		}
-	}
-	return condition.n;
-}
-
-static void keep_text(char **slot, struct span text)
-{
-	free(*slot);
-	*slot = span_text(text, CONDITION_MAX);
-}
-
-/* A name as the runtime prints it between ": " and another piece, never an expression. */
-static struct span function_at(struct span s)
-{
-	size_t n = 0;
-
-	while (n < s.n && (is_word(s.p[n]) || (s.p[n] == ':' && n + 1 < s.n && s.p[n + 1] == ':' && n > 0)))
-		n += s.p[n] == ':' ? 2 : 1;
-	if (n && n + 1 < s.n && s.p[n] == '(' && s.p[n + 1] == ')')
-		n += 2;
-	struct span name = {s.p, n};
-
-	if (n < 2 || is_digit(*s.p) || span_starts(s, "block: [") ||
-	    (n < s.n && !piece_at(span_after(s, s.p + n)) && s.p[n] != '/'))
-		name.n = 0;
-	return name;
-}
-
-/* Keeps path, line and name where a mixed line has them whole. */
-static void gather_place(struct pieces *k, struct span mixed)
-{
-	for (size_t i = 0; i < mixed.n; i++) {
-		struct span rest = span_after(mixed, mixed.p + i);
-
-		if (*rest.p == '.' && span_starts(rest, ".cu")) {
-			const char *end = rest.p + (span_starts(rest, ".cuh") ? 4 : 3);
-			const char *start = path_start(mixed.p, end);
-
-			if (end < span_end(mixed) && is_word(*end))
-				continue;
-			/* digits of another piece may touch the path: ,0/pytorch/... */
-			const char *slash = memchr(start, '/', (size_t)(end - start));
-
-			if (slash && slash > start && is_digit(slash[-1]))
-				start = slash;
-			keep_text(&k->path, span_between(start, end));
-		} else if (*rest.p == ':') {
-			struct span number = span_after(rest, rest.p + 1);
-			int64_t line;
-
-			if (span_eat_int(&number, &line)) {
-				/* no clock and no port: those are followed by something else */
-				if (number.n == 0 || *number.p == '/' || span_starts(number, ": ") || piece_at(number))
-					k->line = line;
-			} else if (span_eat(&number, " ")) {
-				struct span name = function_at(number);
-
-				if (name.n)
-					keep_text(&k->function, name);
-			}
-		}
-	}
-}
-
-static void fold_pieces(struct logscan *s, struct pieces *k, int64_t rank)
-{
-	struct told t = {
-		.path = span_of(k->path),
-		.function = span_of(k->function),
-		.condition = span_of(k->condition),
-		.line = k->path ? k->line : INT_UNKNOWN,
-		.rank = rank,
-		.form = "interleaved",
-	};
-
-	for (; k->waiting; k->waiting--)
-		fold_add(s, &t);
-}
-
-/* Puts together what a mixed line still shows. */
-static bool gather(struct logscan *s, int stream, struct span mixed, int64_t rank)
-{
-	struct pieces *k = &s->streams[stream].pieces;
-	const char *p;
-
-	if (!span_find(mixed, ": block: [") && !span_find(mixed, "], thread: [") &&
-	    !span_find(mixed, "] Assertion `"))
-		return false;
-	if (k->path == NULL && k->condition == NULL && k->function == NULL)
-		k->line = INT_UNKNOWN;
-	gather_place(k, mixed);
-	for (struct span rest = mixed; (p = span_find(rest, "Assertion `")); rest = span_after(rest, p + 1)) {
-		struct span condition = span_trim(span_after(rest, p + strlen("Assertion `")));
-
-		condition.n = condition_len(condition);
-		if (condition.n == 0)
-			continue;
-		keep_text(&k->condition, condition);
-		k->waiting++;
-		if (k->path && k->line != INT_UNKNOWN)
-			fold_pieces(s, k, rank);
-	}
-	return true;
-}
-
-/* Reads the assertion whose word is at `word`: all of it into *t, its place into *ret_start and *ret_end. */
-static bool told_read(struct span text, const char *word, struct told *t, const char **ret_start,
-	const char **ret_end, struct exact *ret_exact)
-{
-	struct header h;
-	struct span region = span_after(text, word + strlen("Assertion"));
-	const struct coordinates *c = NULL;
-	const char *first = NULL, *last = word;
+	const char *word = span_end(before), *end = word, *first, *second;
 
 	*t = (struct told){.rank = INT_UNKNOWN, .line = INT_UNKNOWN, .form = "cuda"};
-	if (word - text.p >= 12 && memcmp(word - 12, "Device-side ", 12) == 0) {
-		last = word - 12;
+	if (*word == 'a' && span_ends(before, "Device-side ")) {
 		t->form = "rocm";
+		return word - strlen("Device-side ");
 	}
-	for (size_t i = 0; i < COUNT(coordinates) && last == word; i++) {
-		struct span before = span_between(text.p, word);
-		const char *p;
+	while (end > before.p && is_blank(end[-1]))
+		end--;
+	second = bracket_before(before.p, end);
+	first = second ? bracket_before(before.p, second) : NULL;
+	if (first == NULL)
+		return NULL;
+	for (size_t i = 0; i < COUNT(coordinates); i++) {
+		const struct coordinates *c = &coordinates[i];
+		struct span at = span_after(before, first + 1);
 
-		if (before.n > 2 * CONDITION_MAX)
-			before = span_after(before, word - 2 * CONDITION_MAX);
-
-		while ((p = span_find(before, coordinates[i].first))) {
-			first = p;
-			c = &coordinates[i];
-			before = span_after(before, p + 1);
-		}
-		if (first)
-			break;
-	}
-	if (c) {
-		struct span at = span_after(text, first + strlen(c->first));
-
+		if (!span_ends(span_between(before.p, first + 1), c->first))
+			continue;
 		ret_exact->head = at.p;
 		if (!eat_three(&at, t->at) || !span_eat(&at, ", ") || !span_eat(&at, c->second) ||
 		    !eat_three(&at, t->at + 3))
-			return false;
+			return NULL;
 		ret_exact->tail = at.p - 1;
 		t->printed = span_eat(&at, ":");
-		if (span_trim(at).p != word)
-			return false;
 		t->placed = true;
 		t->ungrouped = c->ungrouped;
 		if (c->ungrouped)
 			t->form = "xpu";
-		last = first;
-	} else if (last == word) {
-		return false;
+		return span_trim(at).n ? NULL : first + 1 - strlen(c->first);
 	}
-	if (!header_read(span_between(text.p, last), &h))
+	return NULL;
+}
+
+/* FILE:LINE: FUNCTION before the place. */
+static bool told_header(struct span before, struct told *t)
+{
+	struct header h;
+
+	if (!header_read(before, &h))
 		return false;
 	t->path = h.path;
 	t->line = h.line;
 	t->function = h.function;
 	if (strcmp(t->form, "cuda") == 0)
 		t->form = is_triton(h.path, h.function) ? "triton" : h.function.n == 0 ? "windows" : "cuda";
-	*ret_start = ret_exact->path = h.path.p;
+	return true;
+}
+
+/* The condition in `region`, which begins behind the word. */
+static bool told_condition(struct span region, struct told *t, const char **ret_end)
+{
 	if (t->printed && span_eat(&region, " failed: ")) {
 		/* `COND`: TEXT to the end of the line */
 		size_t open = quote_at(region.p, span_end(region));
@@ -385,21 +228,21 @@ static const char *next_word(struct span s)
 	return p == NULL ? NULL : p > s.p ? p - 1 : next_word(span_after(s, p + 1));
 }
 
-/* How far the assertion at `word` may reach: up to the coordinates or the word of the next one. */
-static struct span reach(struct span text, const char *word)
+/* What may belong to an assertion whose word ends at p: up to the coordinates or the word of the next one. */
+static struct span reach(struct span text, const char *p)
 {
-	static const char *const next[] = {"block: [", "global id: [", "Device-side assertion "};
-	struct span tail = span_after(text, word + 1);
+	static const char *const next[] = {"Device-side assertion ", "global id: [", "block: ["};
+	struct span region = span_after(text, p);
 
-	if (tail.n > CONDITION_MAX)
-		tail.n = CONDITION_MAX;
+	if (region.n > CONDITION_MAX)
+		region.n = CONDITION_MAX;
 	for (size_t i = 0; i < COUNT(next); i++) {
-		const char *p = span_find(tail, next[i]);
+		const char *found = span_find(region, next[i]);
 
-		if (p)
-			tail.n = (size_t)(p - tail.p);
+		if (found)
+			region.n = (size_t)(found - region.p);
 	}
-	return span_between(text.p, span_end(tail));
+	return region;
 }
 
 bool assert_line(struct logscan *s, int stream, const struct line *l, struct span *ret_before,
@@ -407,6 +250,7 @@ bool assert_line(struct logscan *s, int stream, const struct line *l, struct spa
 {
 	struct span rest = l->text;
 	const char *word, *from = rest.p; /* next word is looked for from here */
+	const char *floor = rest.p;       /* no header begins before */
 	size_t count = 0, mixed = 0;
 
 	*ret_before = *ret_after = (struct span){NULL, 0};
@@ -414,16 +258,20 @@ bool assert_line(struct logscan *s, int stream, const struct line *l, struct spa
 	while ((word = next_word(span_after(rest, from)))) {
 		struct told t;
 		struct exact exact = {0};
-		const char *start, *end;
+		const char *end, *place = place_read(span_between(floor, word), &t, &exact);
 
 		from = word + strlen("Assertion");
-		if (!told_read(reach(rest, word), word, &t, &start, &end, &exact))
+		if (place == NULL)
 			continue;
-		if (t.truncated && l->partial)
+		bool read = told_header(span_between(floor, place), &t) &&
+			told_condition(reach(rest, from), &t, &end);
+
+		floor = from;
+		if (read && t.truncated && l->partial)
 			break;
-		if (t.truncated && word + CONDITION_MAX < span_end(rest))
+		if (!read || (t.truncated && word + CONDITION_MAX < span_end(rest)))
 			continue;
-		size_t whole = condition_len(t.condition);
+		size_t whole = salvage_condition(t.condition);
 
 		if (whole < t.condition.n && !t.printed) {
 			t.condition.n = whole;
@@ -432,19 +280,20 @@ bool assert_line(struct logscan *s, int stream, const struct line *l, struct spa
 		}
 		if (l->rank != INT_UNKNOWN)
 			t.rank = l->rank;
+		exact.path = t.path.p;
 		exact.group = fold_add(s, &t);
 		*ret_exact = exact;
 		if (count++ == 0)
-			*ret_before = span_between(l->text.p, start);
+			*ret_before = span_between(l->text.p, t.path.p);
 		else
-			mixed += gather(s, stream, span_between(rest.p, start), l->rank);
+			mixed += salvage_line(s, stream, span_between(rest.p, t.path.p), l->rank);
 		if (t.truncated || t.printed)
 			ret_exact->group = NULL;
 		rest = span_after(rest, end);
-		from = rest.p;
+		from = floor = rest.p;
 	}
 	if (count == 0 && !l->partial)
-		return gather(s, stream, l->text, l->rank);
+		return salvage_line(s, stream, l->text, l->rank);
 	*ret_after = rest;
 	if (count != 1 || mixed)
 		ret_exact->group = NULL;
@@ -477,11 +326,11 @@ bool dsa_line(struct logscan *s, int stream, const struct line *l)
 
 	if (labelled(l->text, "assertion failure message = ", &value)) {
 		dsa_clear(d);
-		keep_text(&d->message, value);
+		span_keep(&d->message, value, CONDITION_MAX);
 	} else if (labelled(l->text, "File containing assertion = ", &value)) {
-		keep_text(&d->place, value);
+		span_keep(&d->place, value, CONDITION_MAX);
 	} else if (labelled(l->text, "Device function containing assertion = ", &value)) {
-		keep_text(&d->function, value);
+		span_keep(&d->function, value, CONDITION_MAX);
 	} else if (labelled(l->text, "Thread ID that failed assertion = ", &value)) {
 		if (!span_eat(&value, "[") || !eat_three(&value, d->thread))
 			dsa_clear(d);
@@ -514,13 +363,6 @@ bool dsa_line(struct logscan *s, int stream, const struct line *l)
 
 void assert_finish(struct logscan *s, int stream)
 {
-	struct pieces *k = &s->streams[stream].pieces;
-
-	if (k->condition)
-		fold_pieces(s, k, INT_UNKNOWN);
-	free(k->path);
-	free(k->function);
-	free(k->condition);
-	*k = (struct pieces){0};
+	salvage_finish(s, stream);
 	dsa_clear(&s->streams[stream].dsa);
 }

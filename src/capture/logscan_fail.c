@@ -12,15 +12,10 @@ static void failure_tell(struct logscan *s, struct stream *st, struct held *h)
 	struct failures *f = &s->failures;
 	const char *type = h->f.type ? h->f.type : "", *text = h->f.text ? h->f.text : "";
 	uint64_t key = span_hash((struct span){type, strlen(type)}, (uint64_t)h->f.rank);
-	bool known = false;
 
 	key = span_hash((struct span){text, strlen(text)}, key);
-	for (size_t i = 0; i < f->told_count && !known; i++)
-		known = f->told[i] == key;
-	if (!known && f->told_count < FAIL_TOLD) {
-		f->told[f->told_count++] = key;
+	if (keys_add(&f->told, key))
 		s->sink.failure(s->sink.user, &h->f);
-	}
 	record_done(&failure_record, &h->f);
 	h->lines_left = 0;
 	st->open--;
@@ -76,11 +71,11 @@ static bool says_late(struct span text)
 }
 
 /* First line of a message, and what the whole of it tells. */
-static void describe(struct failure *f, struct span text)
+static void describe(const struct words *w, struct failure *f, struct span text)
 {
 	free(f->text);
 	f->text = span_text(text, TEXT_MAX);
-	if (words_find(text, WORD_FAIL))
+	if (words_find(w, text, WORD_FAIL))
 		f->code = code_in(text);
 	if (f->rank == INT_UNKNOWN)
 		f->rank = rank_in(text);
@@ -107,7 +102,7 @@ void fail_hold(struct logscan *s, int stream, const struct line *l, struct span 
 	record_init(&failure_record, &slot->f);
 	slot->f.type = span_text_or_null(type, TEXT_MAX);
 	slot->f.rank = rank;
-	describe(&slot->f, text);
+	describe(&s->words, &slot->f, text);
 	st->open++;
 }
 
@@ -154,19 +149,12 @@ static bool throw_line(struct logscan *s, int stream, const struct line *l)
 
 		if (h->lines_left == 0 || !h->thrown)
 			continue;
-		describe(&h->f, span_after(l->text, what + strlen("what():")));
+		describe(&s->words, &h->f, span_after(l->text, what + strlen("what():")));
 		h->thrown = false;
 		h->lines_left = LATE_LINES;
 		return true;
 	}
 	return false;
-}
-
-static bool ends_like(struct span name, const char *end)
-{
-	size_t n = strlen(end);
-
-	return name.n > n && memcmp(span_end(name) - n, end, n) == 0;
 }
 
 bool exception_read(struct span text, bool strict, struct span *ret_type, struct span *ret_message)
@@ -184,7 +172,7 @@ bool exception_read(struct span text, bool strict, struct span *ret_type, struct
 	if (type.n < 2 || is_digit(*type.p) || span_end(type)[-1] == '.')
 		return false;
 	for (size_t i = 0; i < COUNT(ends); i++)
-		usual = usual || ends_like(type, ends[i]);
+		usual = usual || (span_ends(type, ends[i]) && type.n > strlen(ends[i]));
 	/* a progress bar's "Epoch:  3%|" is no exception */
 	if (!usual && (strict || span_find(text, "%|")))
 		return false;
@@ -216,11 +204,11 @@ void fail_line(struct logscan *s, int stream, const struct line *l)
 
 	if ((l->words & WORD_THROW) && throw_line(s, stream, l))
 		return;
-	if ((l->words & WORD_ERROR) && exception_read(text, true, &type, &message) && !ends_like(type, "Warning")) {
+	if ((l->words & WORD_ERROR) && exception_read(text, true, &type, &message) && !span_ends(type, "Warning")) {
 		fail_hold(s, stream, l, type, message, l->rank);
 		return;
 	}
-	const char *at = l->words & WORD_FAIL ? words_find(text, WORD_FAIL) : NULL;
+	const char *at = l->words & WORD_FAIL ? words_find(&s->words, text, WORD_FAIL) : NULL;
 
 	/* bitsandbytes: Error invalid argument at line 119 in file ops.cu */
 	if ((l->words & WORD_PLACE) && span_starts(text, "Error ") && span_find(text, " in file "))

@@ -171,32 +171,61 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* An unknown beginning is one of anything. */
+static bool begins(const char *text, const char *beginning)
+{
+	return beginning == NULL || (text && starts_with(text, beginning));
+}
+
+static uint64_t text_hash(const char *text)
+{
+	return text ? span_hash(span_of(text), 1) : 0;
+}
+
+static struct group_mark mark_of(const struct assertion *a)
+{
+	return (struct group_mark){text_hash(a->source), text_hash(a->condition),
+		strcmp(a->form, "interleaved") == 0};
+}
+
 /*
  * The group that an assertion belongs to. What was cut off, or comes out of mixed lines, is taken for
  * one that is already known wherever it does not contradict it.
  */
 static struct group *find_group(struct folds *f, const struct told *t, const struct assertion *a)
 {
-	bool loose = strcmp(a->form, "interleaved") == 0;
+	struct group_mark mark = mark_of(a);
 
 	for (size_t i = 0; i < f->group_count; i++) {
+		const struct group_mark *known = &f->marks[i];
 		const struct assertion *b = &f->groups[i].a;
+		bool source = mark.source == known->source && same_text(a->source, b->source);
 
 		if (t->truncated) {
-			bool begins = a->condition == NULL ||
-				(b->condition && starts_with(b->condition, a->condition));
+			if (source && agrees(a->kernel, b->kernel) && begins(b->condition, a->condition))
+				return &f->groups[i];
+		} else if (mark.condition == known->condition && (source || mark.mixed || known->mixed)) {
+			bool mixed = (mark.mixed || known->mixed) && agrees(a->source, b->source);
 
-			if (begins && same_text(a->source, b->source) && agrees(a->kernel, b->kernel))
+			if (same_text(a->condition, b->condition) &&
+			    (mixed || (source && same_text(a->kernel, b->kernel))))
 				return &f->groups[i];
-		} else if (loose) {
-			if (same_text(a->condition, b->condition) && agrees(a->source, b->source))
-				return &f->groups[i];
-		} else if (same_text(a->source, b->source) && same_text(a->kernel, b->kernel) &&
-			   same_text(a->condition, b->condition)) {
-			return &f->groups[i];
 		}
 	}
 	return NULL;
+}
+
+/* Of the first line that has block and thread. */
+static void set_place(const struct told *t, struct assertion *a)
+{
+	a->threads = 0;
+	if (!t->ungrouped)
+		a->blocks = 0;
+	for (size_t i = 0; i < 3; i++) {
+		if (!t->ungrouped)
+			ints_add(&a->first_block, t->at[i]);
+		ints_add(&a->first_thread, t->at[3 + i]);
+	}
 }
 
 static void describe(const struct told *t, struct assertion *a)
@@ -224,16 +253,8 @@ static void describe(const struct told *t, struct assertion *a)
 				      span_text(t->condition, CONDITION_MAX);
 	a->rank = t->rank;
 	a->count = 0;
-	if (!t->placed)
-		return;
-	a->threads = 0;
-	if (!t->ungrouped)
-		a->blocks = 0;
-	for (size_t i = 0; i < 3; i++) {
-		if (!t->ungrouped)
-			ints_add(&a->first_block, t->at[i]);
-		ints_add(&a->first_thread, t->at[3 + i]);
-	}
+	if (t->placed)
+		set_place(t, a);
 }
 
 /* What a later line knows that the first did not. */
@@ -243,10 +264,28 @@ static void complete(struct group *g, const struct told *t)
 		g->a.rank = t->rank;
 	if (g->a.text == NULL && t->text.n)
 		g->a.text = span_text_or_null(t->text, TEXT_MAX);
-	if (t->placed && g->a.threads == INT_UNKNOWN) {
-		g->a.threads = 0;
-		g->a.blocks = t->ungrouped ? INT_UNKNOWN : 0;
+	if (t->placed && g->a.threads == INT_UNKNOWN)
+		set_place(t, &g->a);
+}
+
+static void move_text(char **to, char **from)
+{
+	if (*to == NULL) {
+		*to = *from;
+		*from = NULL;
 	}
+}
+
+/* Mixed lines may have left a group without its place, which another of its assertions tells. */
+static void name_mixed(struct folds *f, struct group *g, struct assertion *from)
+{
+	struct group_mark *mark = &f->marks[g - f->groups];
+
+	if (!mark->mixed)
+		return;
+	move_text(&g->a.source, &from->source);
+	move_text(&g->a.kernel, &from->kernel);
+	mark->source = text_hash(g->a.source);
 }
 
 struct group *fold_add(struct logscan *s, const struct told *t)
@@ -267,9 +306,12 @@ struct group *fold_add(struct logscan *s, const struct told *t)
 		first = g == NULL && f->group_count < FOLD_GROUPS;
 		if (first) {
 			a.id = (int64_t)f->group_count;
+			f->marks[f->group_count] = mark_of(&a);
 			g = &f->groups[f->group_count++];
 			g->a = a;
 		} else {
+			if (g && !t->truncated)
+				name_mixed(f, g, &a);
 			record_done(&assertion_record, &a);
 		}
 		if (g == NULL || (t->truncated && !t->placed && !first))

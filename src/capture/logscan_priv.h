@@ -1,13 +1,14 @@
 /*
  * logscan_priv: what the files of the log scanner share; nobody else includes it.
  *
- * logscan.c        bytes to lines, and which reader gets a line
- * logscan_text.c   spans of bytes, words that make a line worth reading, readable names
- * logscan_line.c   a line made readable: colours, web entities, escaped line ends, prefixes
- * logscan_fold.c   equal assertions folded, with exact counts; the fast path
- * logscan_assert.c the forms in which a device-side assertion is printed
- * logscan_python.c the forms in which a Python traceback is printed
- * logscan_fail.c   errors that libraries print, and launchers that name a rank
+ * logscan.c         bytes to lines, and which reader gets a line
+ * logscan_text.c    spans of bytes, words that make a line worth reading, readable names
+ * logscan_line.c    a line made readable: colours, web entities, escaped line ends, prefixes
+ * logscan_fold.c    equal assertions folded, with exact counts; the fast path
+ * logscan_assert.c  the forms in which a device-side assertion is printed
+ * logscan_salvage.c assertions out of lines that several writers mixed
+ * logscan_python.c  the forms in which a Python traceback is printed
+ * logscan_fail.c    errors that libraries print, and launchers that name a rank
  *
  * Nothing here grows with the log: every table below has its bound beside it.
  */
@@ -38,6 +39,7 @@ const char *span_find(struct span s, const char *word);
 struct span span_after(struct span s, const char *p); /* from p to the end of s */
 struct span span_trim(struct span s);
 bool span_starts(struct span s, const char *word);
+bool span_ends(struct span s, const char *word);
 bool span_eat(struct span *s, const char *word);  /* skips word when s starts with it */
 bool span_eat_int(struct span *s, int64_t *ret_v); /* at most nine digits */
 bool span_same(struct span a, struct span b);
@@ -45,11 +47,18 @@ uint64_t span_hash(struct span s, uint64_t seed);
 /* A copy that is valid UTF-8 without control bytes, trimmed, at most max bytes; caller frees. */
 char *span_text(struct span s, size_t max);
 char *span_text_or_null(struct span s, size_t max); /* NULL when nothing is left */
+void span_keep(char **slot, struct span text, size_t max); /* in place of what the slot held */
 void span_add_utf8(struct buf *out, uint32_t c); /* one character, below 0x110000 */
 bool is_digit(char c);
 bool is_word(char c); /* of an identifier */
+bool is_blank(char c);
 /* Length of the quotation mark at p, 0 when there is none. */
 size_t quote_at(const char *p, const char *end);
+
+/* May the character that ends at p be one of a path? The text begins at start. */
+bool path_goes_on(const char *start, const char *p);
+/* Where the path that ends at end begins, not before start. Goes no further back than a colon, but for C:\. */
+const char *path_start(const char *start, const char *end);
 
 /* nll_loss_forward from a printed signature; caller frees. */
 char *name_kernel(struct span signature);
@@ -68,6 +77,7 @@ enum word_kind {
 	WORD_RANK = 128,
 	WORD_THROW = 256,
 	WORD_PLACE = 512,
+	WORD_FAULT = 1024, /* faulthandler's */
 };
 
 /* All words are looked for at once, through the first two bytes of each. */
@@ -75,12 +85,24 @@ struct words {
 	uint8_t first[65536]; /* index into the table + 1 */
 	uint8_t next[256];
 	uint8_t len[256];
+	uint32_t begin[256]; /* its first four bytes */
 };
 
 void words_init(struct words *w);
 unsigned words_in(const struct words *w, struct span text); /* word_kind bits */
 /* Where the first word of that kind begins, or NULL. */
-const char *words_find(struct span text, enum word_kind kind);
+const char *words_find(const struct words *w, struct span text, enum word_kind kind);
+
+enum { KEYS_MAX = 512 };
+
+/* Hashes of the facts of a kind that were told, so that none is told twice. */
+struct keys {
+	uint64_t slots[2 * KEYS_MAX]; /* open addressing; 0: free */
+	size_t count;
+};
+
+/* False when the key is known already, or KEYS_MAX others are. */
+bool keys_add(struct keys *k, uint64_t key);
 
 /* A line, prefixes taken off. */
 struct line {
@@ -115,7 +137,6 @@ struct cell;
 
 struct group {
 	struct assertion a;
-	uint64_t key;
 	int64_t lines, printed; /* assertion lines; CUDA_KERNEL_ASSERT_PRINTF lines */
 	uint32_t cell;          /* of the last pair, as runs stay in one; 0: none */
 	bool grown;             /* since it was last told */
@@ -131,8 +152,15 @@ struct shape {
 	struct group *group;
 };
 
+/* By what most groups are passed over without a look at their texts: hashes of two of them. */
+struct group_mark {
+	uint64_t source, condition;
+	bool mixed;
+};
+
 struct folds {
 	struct group *groups; /* FOLD_GROUPS, so that pointers stay good */
+	struct group_mark marks[FOLD_GROUPS];
 	size_t group_count;
 	struct {
 		uint64_t spelling;
@@ -174,12 +202,7 @@ void fold_learn(struct folds *f, struct span raw, const struct exact *x);
 
 /* logscan_assert.c */
 
-/* What is known of assertions whose lines were mixed by several writers, and of a DSA report. */
-struct pieces {
-	char *path, *function, *condition;
-	int64_t line, waiting; /* waiting: conditions seen before the place was known */
-};
-
+/* A DSA report so far. */
 struct dsa {
 	char *message, *place, *function;
 	uint32_t thread[3];
@@ -194,12 +217,23 @@ bool assert_line(struct logscan *s, int stream, const struct line *l, struct spa
 bool dsa_line(struct logscan *s, int stream, const struct line *l);
 void assert_finish(struct logscan *s, int stream);
 
+/* logscan_salvage.c */
+
+/* What is known of assertions whose lines were mixed by several writers. */
+struct pieces {
+	char *path, *function, *condition;
+	int64_t line, waiting; /* waiting: times the condition was seen before its place was known */
+};
+
+/* The length of a condition up to a piece of another line. */
+size_t salvage_condition(struct span condition);
+/* Counts the conditions of a mixed line. False when the line holds no piece of an assertion. */
+bool salvage_line(struct logscan *s, int stream, struct span mixed, int64_t rank);
+void salvage_finish(struct logscan *s, int stream);
+
 /* logscan_fail.c */
 
-enum {
-	FAIL_TOLD = 512, /* distinct failures */
-	RANK_TOLD = 64,
-};
+enum { RANK_TOLD = 64 };
 
 /* A failure kept for the next lines of its speaker, which may say that it is late. */
 struct held {
@@ -210,8 +244,7 @@ struct held {
 };
 
 struct failures {
-	uint64_t told[FAIL_TOLD];
-	size_t told_count;
+	struct keys told;
 	int64_t ranks[RANK_TOLD];
 	size_t rank_count;
 	int64_t rank_maybe; /* a launcher's local rank, or one that failed after another */
@@ -232,26 +265,23 @@ bool exception_read(struct span text, bool strict, struct span *ret_type, struct
 /* logscan_python.c */
 
 enum {
-	TRACE_TOLD = 256, /* distinct tracebacks */
 	TRACE_ENDS = 64,  /* frames kept of each end of a traceback */
+	TRACE_WRAPS = 16, /* lines over which rich may wrap a path */
 };
 
 struct trace {
 	struct traceback t;
 	uint64_t speaker;
-	enum { TRACE_FREE, TRACE_PLAIN, TRACE_RICH, TRACE_IPYTHON } kind;
+	enum { TRACE_FREE, TRACE_PLAIN, TRACE_RICH, TRACE_IPYTHON, TRACE_FAULT } kind;
 	char *prefix;     /* what stood before the word Traceback: later lines may have it too */
-	char *wrapped;    /* rich: a path whose rest is on the next line */
+	struct buf wrapped; /* rich: a path whose rest is on the next line */
+	int wraps;        /* lines in it */
 	bool headed;      /* began with a Traceback line */
+	bool current;     /* faulthandler: the frames are of the thread that failed */
 	bool wants_code;  /* the last frame's code may follow */
 	bool box_closed;
 	bool broken;      /* plain: other output stands between the frames and the exception */
 	int foreign;      /* lines of others since the last frame */
-};
-
-struct traces {
-	uint64_t told[TRACE_TOLD];
-	size_t told_count;
 };
 
 /* True when the line belonged to a traceback. */
@@ -279,7 +309,7 @@ struct logscan {
 	struct words words;
 	struct folds folds;
 	struct failures failures;
-	struct traces traces;
+	struct keys traces; /* told */
 	struct stream streams[LOGSCAN_STREAMS];
 };
 

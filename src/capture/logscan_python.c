@@ -1,6 +1,6 @@
 /*
  * The forms in which a Python traceback is printed: plain (behind any prefix of ranks, loggers and
- * exception groups), rich's boxes, and IPython's of both generations.
+ * exception groups), rich's boxes, IPython's of both generations, and faulthandler's.
  */
 
 #include "capture/logscan_priv.h"
@@ -33,22 +33,31 @@ static uint64_t trace_key(const struct traceback *t)
 	return t->text ? span_hash((struct span){t->text, strlen(t->text)}, h) : h;
 }
 
+/* The last call first becomes the last call last. */
+static void frames_reverse(struct list *frames)
+{
+	struct place *v = frames->v;
+
+	for (size_t i = 0; i < frames->n / 2; i++) {
+		struct place other = v[i];
+
+		v[i] = v[frames->n - 1 - i];
+		v[frames->n - 1 - i] = other;
+	}
+}
+
 /* Tells the traceback, unless the very same was told, and closes it. */
 static void trace_end(struct logscan *s, struct stream *st, struct trace *t)
 {
-	struct traces *told = &s->traces;
-	uint64_t key = trace_key(&t->t);
-	bool known = t->t.type == NULL && (!t->headed || t->t.frames.n == 0);
+	bool headed = t->headed && t->t.frames.n;
 
-	for (size_t i = 0; i < told->told_count && !known; i++)
-		known = told->told[i] == key;
-	if (!known && told->told_count < TRACE_TOLD) {
-		told->told[told->told_count++] = key;
+	if (t->kind == TRACE_FAULT)
+		frames_reverse(&t->t.frames);
+	if ((headed || (t->t.type && t->kind != TRACE_FAULT)) && keys_add(&s->traces, trace_key(&t->t)))
 		s->sink.traceback(s->sink.user, &t->t);
-	}
 	record_done(&traceback_record, &t->t);
 	free(t->prefix);
-	free(t->wrapped);
+	buf_done(&t->wrapped);
 	*t = (struct trace){0};
 	st->open--;
 }
@@ -121,7 +130,10 @@ static void set_code(struct trace *t, struct span code)
 	v[t->t.frames.n - 1].code = span_text_or_null(code, TEXT_MAX);
 }
 
-/* File "PATH", line N, in FUNCTION; without the function for code that did not compile. */
+/*
+ * File "PATH", line N, in FUNCTION; without the function for code that did not compile. faulthandler leaves
+ * out the second comma.
+ */
 static bool plain_frame(struct span text, struct span *ret_file, int64_t *ret_line, struct span *ret_function)
 {
 	struct span s = span_trim(text);
@@ -137,7 +149,7 @@ static bool plain_frame(struct span text, struct span *ret_file, int64_t *ret_li
 	*ret_function = (struct span){NULL, 0};
 	if (!span_eat_int(&s, ret_line))
 		return false;
-	if (span_eat(&s, ", in "))
+	if (span_eat(&s, ", in ") || span_eat(&s, " in "))
 		*ret_function = s;
 	else
 		return span_trim(s).n == 0;
@@ -262,11 +274,8 @@ static void rich_line(struct logscan *s, int stream, const struct line *l, struc
 		return;
 	}
 	span_eat(&in, " ");
-	for (size_t i = 0; i < COUNT(bars); i++) {
-		size_t n = strlen(bars[i]);
-
-		in.n -= in.n >= n && memcmp(span_end(in) - n, bars[i], n) == 0 ? n : 0;
-	}
+	for (size_t i = 0; i < COUNT(bars); i++)
+		in.n -= span_ends(in, bars[i]) ? strlen(bars[i]) : 0;
 	if (rich_code(in, &code)) {
 		set_code(t, code);
 		return;
@@ -274,16 +283,23 @@ static void rich_line(struct logscan *s, int stream, const struct line *l, struc
 	if (in.n == 0 || *in.p == ' ')
 		return;
 	in = span_trim(in);
-	char *joined = xasprintf("%s%.*s", t->wrapped ? t->wrapped : "", (int)in.n, in.p);
-	struct span whole = {joined, strlen(joined)};
+	if (in.n == 0)
+		return;
+	struct buf *path = &t->wrapped;
 
-	free(t->wrapped);
-	t->wrapped = NULL;
+	if (++t->wraps > TRACE_WRAPS) {
+		path->len = 0;
+		t->wraps = 1;
+	}
+	buf_add(path, in.p, in.n);
+	struct span whole = {path->data, path->len};
+
 	if (rich_frame(whole, &file, &line, &function) || rich_frame(in, &file, &line, &function))
 		frame_set(frame_add(t), file, line, function);
 	else if (whole.n < TEXT_MAX && (memchr("/~<", *whole.p, 3) || span_find(whole, ":\\")))
-		t->wrapped = xstrdup(joined);
-	free(joined);
+		return;
+	path->len = 0;
+	t->wraps = 0;
 }
 
 /* f(args) to f; <module>() to <module>. */
@@ -382,6 +398,47 @@ static void ipython_line(struct logscan *s, int stream, const struct line *l, st
 	}
 }
 
+static const char fault_error[] = "Fatal Python error: ", fault_thread[] = "hread 0x";
+
+/*
+ * A line of faulthandler's report (Python/traceback.c): the error, then for each thread "Thread 0x1 (most
+ * recent call first):" (Current thread for the one that failed) and its frames, the last call first. False
+ * when it is none.
+ */
+static bool fault_line(struct logscan *s, int stream, const struct line *l, struct trace *t)
+{
+	const char *error = span_find(l->text, fault_error);
+	struct span file, function, text = span_trim(l->text);
+	int64_t line;
+
+	if (error && t->t.type == NULL) {
+		t->t.type = xstrdup("Fatal Python error");
+		t->t.text = span_text(span_after(l->text, error + sizeof fault_error - 1), TEXT_MAX);
+	} else if ((l->words & WORD_FAULT) && span_find(text, fault_thread)) {
+		t->current = span_find(text, "Current thread ") != NULL;
+		t->headed = t->headed || t->current;
+	} else if (plain_frame(text, &file, &line, &function)) {
+		if (t->current)
+			frame_set(frame_add(t), file, line, function);
+	} else if (text.n) {
+		trace_end(s, &s->streams[stream], t);
+		return false;
+	}
+	return true;
+}
+
+/* The report that a line belongs to, begun by its error or its first thread; NULL when it is of none. */
+static struct trace *fault_of(struct logscan *s, int stream, const struct line *l, struct trace *t)
+{
+	bool known = t && t->kind == TRACE_FAULT;
+
+	if ((l->words & WORD_FAULT) && span_find(l->text, fault_error))
+		return known && !t->headed && t->t.type == NULL ? t : trace_begin(s, stream, l, TRACE_FAULT);
+	if (!known && (l->words & WORD_FAULT) && span_find(l->text, fault_thread))
+		return trace_begin(s, stream, l, TRACE_FAULT);
+	return known ? t : NULL;
+}
+
 /* The line without the prefix of the Traceback line; digits (of a clock) may differ. */
 static struct span without_prefix(const struct trace *t, struct span text)
 {
@@ -436,7 +493,7 @@ static void header_line(struct logscan *s, int stream, const struct line *l, con
 bool python_line(struct logscan *s, int stream, const struct line *l)
 {
 	struct trace *t = trace_of(&s->streams[stream], l->speaker);
-	const char *words = l->words & WORD_TRACE ? words_find(l->text, WORD_TRACE) : NULL;
+	const char *words = l->words & WORD_TRACE ? words_find(&s->words, l->text, WORD_TRACE) : NULL;
 	struct span file, function;
 	int64_t line;
 
@@ -444,6 +501,10 @@ bool python_line(struct logscan *s, int stream, const struct line *l)
 		header_line(s, stream, l, words);
 		return true;
 	}
+	struct trace *fault = fault_of(s, stream, l, t);
+
+	if (fault)
+		return fault_line(s, stream, l, fault);
 	if (t == NULL && (l->words & WORD_FRAME) && span_starts(l->text, "  File \"") &&
 	    plain_frame(l->text, &file, &line, &function))
 		t = trace_begin(s, stream, l, TRACE_PLAIN); /* its head was not copied, or a SyntaxError */

@@ -30,7 +30,7 @@ struct span span_after(struct span s, const char *p)
 	return span_between(p, span_end(s));
 }
 
-static bool is_blank(char c)
+bool is_blank(char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
 }
@@ -48,9 +48,19 @@ struct span span_trim(struct span s)
 
 bool span_starts(struct span s, const char *word)
 {
+	/* mostly the first byte tells */
+	if (s.n == 0 || *s.p != *word)
+		return *word == '\0';
 	size_t n = strlen(word);
 
 	return s.n >= n && memcmp(s.p, word, n) == 0;
+}
+
+bool span_ends(struct span s, const char *word)
+{
+	size_t n = strlen(word);
+
+	return s.n >= n && memcmp(span_end(s) - n, word, n) == 0;
 }
 
 bool span_eat(struct span *s, const char *word)
@@ -80,14 +90,20 @@ bool span_same(struct span a, struct span b)
 	return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
 }
 
-/* FNV-1a. */
+/* Eight bytes at a time, mixed as in SplitMix64. */
 uint64_t span_hash(struct span s, uint64_t seed)
 {
-	uint64_t h = seed ^ 14695981039346656037u;
+	uint64_t h = seed ^ (s.n + 1) * 0x9e3779b97f4a7c15u;
 
-	for (size_t i = 0; i < s.n; i++)
-		h = (h ^ (unsigned char)s.p[i]) * 1099511628211u;
-	return h;
+	for (size_t i = 0; i < s.n; i += 8) {
+		uint64_t part = 0;
+
+		memcpy(&part, s.p + i, s.n - i < 8 ? s.n - i : 8);
+		h = (h ^ part) * 0xbf58476d1ce4e5b9u;
+		h ^= h >> 29;
+	}
+	h *= 0x94d049bb133111ebu;
+	return h ^ h >> 31;
 }
 
 /* Length of the valid UTF-8 sequence at p, 0 when it is none. */
@@ -144,6 +160,12 @@ char *span_text(struct span s, size_t max)
 	return out;
 }
 
+void span_keep(char **slot, struct span text, size_t max)
+{
+	free(*slot);
+	*slot = span_text(text, max);
+}
+
 char *span_text_or_null(struct span s, size_t max)
 {
 	char *text = span_text(s, max);
@@ -184,6 +206,8 @@ static const struct word {
 	{"ssertion", WORD_ASSERT},
 	{"thread: [", WORD_ASSERT}, /* mixed lines may hold no more */
 	{"Traceback (most recent call last)", WORD_TRACE},
+	{"(most recent call first)", WORD_FAULT},
+	{"Fatal Python error: ", WORD_FAULT},
 	{"File \"", WORD_FRAME},
 	{"THCudaCheck FAIL", WORD_FAIL},
 	{"cuda runtime error", WORD_FAIL},
@@ -252,7 +276,21 @@ void words_init(struct words *w)
 		w->next[i + 1] = w->first[pair];
 		w->first[pair] = (uint8_t)(i + 1);
 		w->len[i + 1] = (uint8_t)strlen(words[i].text);
+		memcpy(&w->begin[i + 1], words[i].text, sizeof *w->begin);
 	}
+}
+
+/* The kinds of the words that begin at p, which is not the last byte of text. */
+static unsigned words_at(const struct words *w, struct span text, const char *p)
+{
+	size_t left = (size_t)(span_end(text) - p);
+	unsigned kinds = 0;
+
+	for (uint8_t k = w->first[pair_of(p)]; k; k = w->next[k])
+		if (left >= w->len[k] && memcmp(p, &w->begin[k], sizeof *w->begin) == 0 &&
+		    memcmp(p, words[k - 1].text, w->len[k]) == 0)
+			kinds |= words[k - 1].kind;
+	return kinds;
 }
 
 unsigned words_in(const struct words *w, struct span text)
@@ -260,23 +298,64 @@ unsigned words_in(const struct words *w, struct span text)
 	unsigned kinds = 0;
 
 	for (size_t i = 0; i + 1 < text.n; i++)
-		for (uint8_t k = w->first[pair_of(text.p + i)]; k; k = w->next[k])
-			if (text.n - i >= w->len[k] && memcmp(text.p + i, words[k - 1].text, w->len[k]) == 0)
-				kinds |= words[k - 1].kind;
+		if (w->first[pair_of(text.p + i)])
+			kinds |= words_at(w, text, text.p + i);
 	return kinds;
 }
 
-const char *words_find(struct span text, enum word_kind kind)
+const char *words_find(const struct words *w, struct span text, enum word_kind kind)
 {
-	const char *first = NULL;
+	for (size_t i = 0; i + 1 < text.n; i++)
+		if (w->first[pair_of(text.p + i)] && (words_at(w, text, text.p + i) & kind))
+			return text.p + i;
+	return NULL;
+}
 
-	for (size_t i = 0; i < COUNT(words); i++) {
-		const char *p = words[i].kind == kind ? span_find(text, words[i].text) : NULL;
+bool keys_add(struct keys *k, uint64_t key)
+{
+	size_t i = key & (COUNT(k->slots) - 1);
 
-		if (p && (first == NULL || p < first))
-			first = p;
+	key |= (uint64_t)1 << 63; /* 0 is a free slot */
+	for (; k->slots[i]; i = (i + 1) & (COUNT(k->slots) - 1))
+		if (k->slots[i] == key)
+			return false;
+	if (k->count == KEYS_MAX)
+		return false;
+	k->slots[i] = key;
+	k->count++;
+	return true;
+}
+
+/* Does p stand behind a character of U+2500 to U+25FF, of which progress bars and boxes are made? */
+static bool is_bar(const char *start, const char *p)
+{
+	return p - start >= 3 && memcmp(p - 3, "\xe2\x94", 2) >= 0 && memcmp(p - 3, "\xe2\x97", 2) <= 0;
+}
+
+bool path_goes_on(const char *start, const char *p)
+{
+	unsigned char c = (unsigned char)p[-1];
+
+	return !is_bar(start, p) && (is_word((char)c) || c >= 0x80 || memchr("/\\.-+~%@=", c, 9));
+}
+
+const char *path_start(const char *start, const char *end)
+{
+	const char *p = end;
+
+	if (p > start && p[-1] == '>') {
+		/* no colon inside: of a line, each part is looked at once */
+		while (p > start && *p != '<' && p[-1] != ':')
+			p--;
+		return *p == '<' ? p : end;
 	}
-	return first;
+	while (p > start && path_goes_on(start, p))
+		p--;
+	/* C:\ */
+	if (p - start >= 2 && p[-1] == ':' && p < end && (*p == '\\' || *p == '/') && is_word(p[-2]) &&
+	    !is_digit(p[-2]) && (p - start == 2 || !is_word(p[-3])))
+		p -= 2;
+	return p;
 }
 
 char *name_source(struct span path)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -333,6 +334,27 @@ static const struct form {
 		"] Assertion `i < n && \"out of bounds\",0/a/aten/src/S.cu` failed.\n"
 		"],0/a/aten/src/S.cu:115: operator():115: block: [0\n",
 		"A aten/src/S.cu:115|operator()|i < n && \"out of bounds\"|interleaved||2|||\n"),
+	FORM("mixed, two conditions, the place last",
+		": nll: block: [3], thread: [12,0,0] Assertion `t < n,0` failed.\n"
+		",0], thread: [4,0,0] Assertion `t < n` failed.\n"
+		"] Assertion `i >= 0` failed.\n"
+		": block: [1,0,0/a/aten/src/S.cu:115: nll: block: [2,0,0] Assertion `t < n` failed.\n",
+		"A aten/src/S.cu:115|nll|t < n|interleaved||3|||\n"
+		"A ||i >= 0|interleaved||1|||\n"),
+	FORM("mixed, two conditions in a line: whose is the place?",
+		"/a/aten/src/S.cu:115: nll: block: [3] Assertion `t < n,0` failed.] Assertion `i >= 0` failed.\n",
+		"A ||t < n|interleaved||1|||\n"
+		"A ||i >= 0|interleaved||1|||\n"),
+	FORM("mixed, no path at all",
+		": nll: block: [3], thread: [12,0,0] Assertion `t < n,0` failed.\n",
+		"A |nll|t < n|interleaved||1|||\n"),
+	FORM("mixed, then whole",
+		"] Assertion `t` failed.\n"
+		"] Assertion `u` failed.\n"
+		HERE "`t` failed.\n"
+		HERE "`u` failed.\n",
+		"A k.cu:9|k|t|interleaved||2|1|1|\n"
+		"A k.cu:9|k|u|cuda||2|1|1|\n"),
 	FORM("escaped line ends",
 		"{\"log\": \"" HERE "`t \\u003c n` failed.\\n"
 		"Traceback (most recent call last):\\n"
@@ -490,6 +512,54 @@ static const struct form {
 		"SyntaxError: '(' was never closed\n",
 		"T SyntaxError|'(' was never closed| > x.py:3 : foo(\n"
 		"F SyntaxError|'(' was never closed|||\n"),
+	FORM("pytest",
+		">       loss.backward()\n"
+		"\n"
+		"E   RuntimeError: CUDA error: device-side assert triggered\n"
+		"E   CUDA kernel errors might be asynchronously reported at some other API call\n"
+		"\n"
+		"test_a.py:12: RuntimeError\n"
+		"E       ValueError: x\n",
+		"F RuntimeError|CUDA error: device-side assert triggered|||late\n"
+		"F ValueError|x|||\n"),
+	FORM("a traceback that pytest quotes",
+		"E   Traceback (most recent call last):\n"
+		"E     File \"a.py\", line 3, in f\n"
+		"E       g()\n"
+		"E   ValueError: x\n",
+		"T ValueError|x| > " TOLD "\n"
+		"F ValueError|x|||\n"),
+	FORM("faulthandler",
+		"Fatal Python error: Aborted\n"
+		"\n"
+		"Thread 0x00007f9c (most recent call first):\n"
+		"  File \"/usr/lib/python3.12/threading.py\", line 359 in wait\n"
+		"\n"
+		"Current thread 0x00007f3c (most recent call first):\n"
+		"  File \"b.py\", line 12 in h\n"
+		"  File \"a.py\", line 9 in f\n"
+		"  File \"a.py\", line 30 in <module>\n"
+		"\n"
+		"Extension modules: numpy, torch._C (total: 2)\n"
+		"Aborted (core dumped)\n",
+		"T Fatal Python error|Aborted| > a.py:30 <module>:  > a.py:9 f:  > b.py:12 h: \n"),
+	FORM("faulthandler, twice, without the error's name",
+		"Current thread 0x00007f3c (most recent call first):\n"
+		"  File \"b.py\", line 12 in h\n"
+		"Thread 0x00007f9c (most recent call first):\n"
+		"  File \"c.py\", line 9 in i\n"
+		"Fatal Python error: Segmentation fault\n"
+		"\n"
+		"Current thread 0x00007f3c (most recent call first):\n"
+		"  <no Python frame>\n",
+		"T || > b.py:12 h: \n"),
+	FORM("a C++ stack inside a traceback",
+		TRACE
+		"Exception raised from check at CUDAException.cpp:44 (most recent call first):\n"
+		"frame #0: c10::Error::Error + 0x57 (0x7f in libc10.so)\n"
+		"ValueError: x\n",
+		"T ValueError|x| > " TOLD "\n"
+		"F ValueError|x|||\n"),
 	FORM("cut off", TRACE, "T || > " TOLD "\n"),
 	FORM("rich",
 		"\u256d\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256e\n"
@@ -678,6 +748,25 @@ static void test_names(void **state)
 	assert_memory_equal(seen.last[0].first_thread.v, first + 3, 3 * sizeof *first);
 	assert_int_equal(seen.last[0].pairs.n, 6);
 	assert_memory_equal(seen.last[0].pairs.v, first, sizeof first);
+	free(end(&seen, scan));
+}
+
+/* A mixed line leaves out what a whole one of the same assertion tells later. */
+static void test_completion(void **state)
+{
+	static const char text[] = "] Assertion `t` failed.\n] Assertion `u` failed.\n" HERE "`t` failed.\n";
+	static const int64_t block[] = {1, 0, 0}, thread[] = {2, 0, 0};
+	struct seen seen;
+	struct logscan *scan = start(&seen);
+
+	(void)state;
+	logscan_feed(scan, 0, text, sizeof text - 1);
+	logscan_flush(scan);
+	assert_int_equal(seen.count, 1);
+	assert_string_equal(seen.last[0].condition, "t");
+	assert_string_equal(seen.last[0].source, "k.cu:9");
+	assert_memory_equal(seen.last[0].first_block.v, block, sizeof block);
+	assert_memory_equal(seen.last[0].first_thread.v, thread, sizeof thread);
 	free(end(&seen, scan));
 }
 
@@ -884,11 +973,82 @@ static void test_deep_traceback(void **state)
 	buf_done(&b);
 }
 
+#define PLACE "block: [0,0,0], thread: [0,0,0]"
+
+/* Lines that are slow to read when some reader looks again and again at the same bytes. # is a new number. */
+static const struct costly {
+	const char *head, *unit, *tail;
+} costly[] = {
+	{"x: block: [", "Assertion `a/", ""},
+	{"x: block: [ Assertion ", ".cua", ""},
+	{"x: block: [ Assertion ", ".cu", ""},
+	{"x: block: [", "Assertion `", "        "},
+	{"x: block: [ Assertion `", " ", "x"},
+	{"x: block: [ Assertion ", "/", ".cu"},
+	{"", "Assertion                  ", ""},
+	{"", "Device-side assertion ", ""},
+	{"", PLACE " Assertion", ""},
+	{"", "a:1: " PLACE " Assertion", ""},
+	{"<", ">:1", PLACE " Assertion `x` failed."},
+	{"", "a.cu:1: " PLACE " Assertion `#` failed.", ""},
+	{"", "a.cu:#: " PLACE " Assertion `t` failed.\n", ""},
+	{"a.cu:1: " PLACE " Assertion `", " failed", ""},
+	{"a.cu:1: " PLACE " Assertion `", "a/", ""},
+	{"k.cu:1: void ", "a<b>::", "(int): " PLACE " Assertion `t` failed."},
+	{": block: [ /a.cu:1: kk: block: [\n", "] Assertion `#\n", ""},
+	{"ssertion", "\\n", "failed."},
+	{"", "failed.\\\\n\\n", ""},
+	{"CUDA error", "x\r", ""},
+	{"CUDA error failed.\\n", "x\\r", "\\n"},
+	{"CUDA error", "&", "&amp;"},
+	{"CUDA error", "&amp;", ""},
+	{"CUDA error", "\033]", ""},
+	{"", "[rank#]: ValueError: #\n", ""},
+	{"", "CUDA error #\n", ""},
+	{"", "Traceback (most recent call last):\n  File \"a\", line #\nE: x\n", ""},
+	{TRACE, "  File \"a\", line 1\n", ""},
+	{TRACE, "^", ""},
+	{"--Traceback (most recent call last)--\n", "| /a\n", ""},
+	{"--Traceback (most recent call last)--\n", ":1", " in x"},
+	{"", "Current thread 0x1 (most recent call first):\n  File \"a\", line #\n\n", ""},
+	{"Rank ", "rank :    ", " crashed"},
+};
+
+/* Any bytes are read in time that grows with their number only; the bound has room for sanitizers. */
+static void test_costly_lines(void **state)
+{
+	enum { LINE = 64000, LINES = 10 };
+	const double limit = 2; /* seconds of CPU */
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(costly); i++) {
+		struct buf b = {0};
+		int number = 0;
+
+		for (int n = 0; n < LINES; n++) {
+			buf_str(&b, costly[i].head);
+			for (size_t until = (size_t)(n + 1) * LINE; b.len < until;)
+				for (const char *c = costly[i].unit; *c; c++)
+					*c == '#' ? buf_fmt(&b, "%d", number++) : buf_chr(&b, *c);
+			buf_fmt(&b, "%s\n", costly[i].tail);
+		}
+		clock_t begin = clock();
+
+		free(facts_of(b.data, b.len, b.len));
+		double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+
+		buf_done(&b);
+		if (seconds > limit)
+			fail_msg("%s%s: %.1f s", costly[i].head, costly[i].unit, seconds);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_completion),
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_flush),
 		cmocka_unit_test(test_chunks),
@@ -896,6 +1056,7 @@ int main(void)
 		cmocka_unit_test(test_endless_line),
 		cmocka_unit_test(test_endless_line_chunks),
 		cmocka_unit_test(test_deep_traceback),
+		cmocka_unit_test(test_costly_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
