@@ -78,8 +78,8 @@ static bool scan(int fd, const char *name, struct logscan *s, struct error *e)
 	if (n < 0)
 		return error_set(e, "%s: cannot be read: %s", name, strerror(errno));
 	if (done == 0)
-		return error_set(e, "%s: empty; save what the program printed, for example: python train.py 2>&1 | tee log.txt",
-				 name);
+		return error_set(e, "%s: empty; save what the program printed, for example: "
+				 "python train.py 2>&1 | tee log.txt", name);
 	return true;
 }
 

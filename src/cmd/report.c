@@ -70,5 +70,6 @@ static int report(struct options *o)
 }
 
 const struct cmd cmd_report = {
-	"report", VERB_REPORT, "report [OPTIONS] SESSION...", "print the report of recorded sessions (several: one)", NULL, report,
+	"report", VERB_REPORT, "report [OPTIONS] SESSION...", "print the report of recorded sessions (several: one)", NULL,
+	report,
 };

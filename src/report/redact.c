@@ -63,11 +63,14 @@ void report_redact(const struct report *r, struct buf *text)
 		const char *at = text->data + i;
 		bool starts = i == 0 || ends_path(at[-1]) || at[-1] == '=';
 
-		if (cwd_len && starts && strncmp(at, cwd, cwd_len) == 0 && (at[cwd_len] == '/' || ends_path(at[cwd_len]))) {
+		bool inside = cwd_len && starts && strncmp(at, cwd, cwd_len) == 0;
+
+		if (inside && (at[cwd_len] == '/' || ends_path(at[cwd_len]))) {
 			/* Inside the project paths stay, from the project on. */
 			buf_str(&out, at[cwd_len] == '/' ? "" : ".");
 			i += cwd_len + (at[cwd_len] == '/');
-		} else if (starts && *at == '/' && at[1] != '/' && (n = path_length(at)) > 1 && memchr(at + 1, '/', n - 1)) {
+		} else if (starts && *at == '/' && at[1] != '/' && (n = path_length(at)) > 1 &&
+			   memchr(at + 1, '/', n - 1)) {
 			const char *last = memrchr(at, '/', n);
 
 			buf_str(&out, "...");

@@ -29,8 +29,8 @@ bool session_commit(struct session *s, struct error *e);
 /* Opens read-only; refuses what is no session, and a newer schema, with a line that says so. */
 struct session *session_open(const char *path, struct error *e);
 /*
- * Calls fn for every event in order, the program's output only if asked for; events are borrowed. False when the file is damaged: what was
- * read up to there has been told, and the error says so.
+ * Calls fn for every event in order, the program's output only if asked for; events are borrowed. False
+ * when the file is damaged: what was read up to there has been told, and the error says so.
  */
 bool session_each(struct session *s, bool output, void (*fn)(void *user, const struct event *ev), void *user,
 		  struct error *e);

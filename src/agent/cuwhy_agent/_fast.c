@@ -605,7 +605,9 @@ static PyObject *guard_items(PyObject *module, PyObject *args)
 		struct mapping *m = types[i]->mapping;
 		binaryfunc read = (binaryfunc)PyType_GetSlot((PyTypeObject *)types[i], Py_mp_subscript);
 		objobjargproc write = (objobjargproc)PyType_GetSlot((PyTypeObject *)types[i], Py_mp_ass_subscript);
-		if (!m || !read || !write || m->read != read || m->write != write || (i && (read != read_slot || write != write_slot)))
+		if (!m || !read || !write || m->read != read || m->write != write)
+			Py_RETURN_FALSE;
+		if (i && (read != read_slot || write != write_slot))
 			Py_RETURN_FALSE;
 		read_slot = read;
 		write_slot = write;
