@@ -102,7 +102,7 @@ static void interrupt(void *user, const struct signalfd_siginfo *info)
 	struct live *v = user;
 
 	(void)info;
-	if (v->main && (v->main->ended || v->main->nholdings))
+	if (v->main && (v->main->ended || v->main->nholdings || v->rerun))
 		v->interrupted = true;
 }
 
@@ -393,25 +393,6 @@ bool live_run(struct live *v, int *ret_status, struct error *e)
 	return v->main != NULL;
 }
 
-bool live_rerun(struct live *v, enum live_rerun how, double limit, struct error *e)
-{
-	bool cpu = how == LIVE_RERUN_CPU;
-	int status;
-
-	going_free(v->rerun);
-	v->rerun = start(v, cpu ? "cpu_rerun" : "blocking_launch", cpu ? LAUNCH_REDIRECT : LAUNCH_BLOCKING,
-			 &status, e);
-	if (v->rerun == NULL)
-		return false;
-	v->rerun->limit_timer = loop_timer(v->loop, limit, on_limit, v->rerun);
-	loop_until(v->loop, over, v->rerun);
-	loop_timer_cancel(v->loop, v->rerun->limit_timer);
-	v->rerun->limit_timer = 0;
-	if (!v->rerun->ended)
-		emit_end(v->rerun);
-	return true;
-}
-
 /* The held process that made a finding by looking at the values: it still has the operand. */
 static struct peer *witness(const struct live *v, struct going **ret_going)
 {
@@ -432,6 +413,30 @@ static struct peer *witness(const struct live *v, struct going **ret_going)
 		}
 	}
 	return NULL;
+}
+
+bool live_rerun(struct live *v, enum live_rerun how, double limit, struct error *e)
+{
+	bool cpu = how == LIVE_RERUN_CPU;
+	int status;
+
+	struct going *seen;
+
+	/* What is held keeps its ports and files; it is needed only by who wants to ask it. */
+	if (witness(v, &seen) == NULL && v->main)
+		release(v->main);
+	going_free(v->rerun);
+	v->rerun = start(v, cpu ? "cpu_rerun" : "blocking_launch", cpu ? LAUNCH_REDIRECT : LAUNCH_BLOCKING,
+			 &status, e);
+	if (v->rerun == NULL)
+		return false;
+	v->rerun->limit_timer = loop_timer(v->loop, limit, on_limit, v->rerun);
+	loop_until(v->loop, over, v->rerun);
+	loop_timer_cancel(v->loop, v->rerun->limit_timer);
+	v->rerun->limit_timer = 0;
+	if (!v->rerun->ended)
+		emit_end(v->rerun);
+	return true;
 }
 
 bool live_can_scan(const struct live *v)

@@ -38,7 +38,7 @@ static const struct {
 	{"steps", 0, "LIST", RUNS, "which checklist steps run, by id, comma separated", NONE, NONE, set_steps},
 	{"skip", 0, "LIST", RUNS, "which steps do not run", NONE, NONE, set_skip},
 	{"limit", 0, "STEP=SECONDS", RUNS, "a step's own time limit", NONE, NONE, set_limit},
-	{"lang", 0, "LANG", ALL, "language: en", NONE, NONE, set_lang},
+	{"lang", 0, "LANG", ALL, "language of the texts (so far: en)", NONE, NONE, set_lang},
 	{"color", 0, "WHEN", ALL, "auto, always or never", NONE, NONE, set_color},
 	{"redact", 0, NULL, VERB_REPORT, "leave out user and host names and paths above the project", AT(redact), NONE, NULL},
 	{"verbose", 'v', NULL, ALL, "say what is done, also when nothing is found", AT(verbose), NONE, NULL},
@@ -83,7 +83,11 @@ static bool set_lang(struct options *o, const char *value, struct error *e)
 	static const char *const words[] = {"en", "fr", "zh_CN", NULL};
 
 	o->lang = value;
-	return one_of(value, words, "lang", e);
+	if (!one_of(value, words, "lang", e))
+		return false;
+	if (strcmp(value, "en") != 0)
+		complain("--lang %s: there are no translations yet; the texts are English", value);
+	return true;
 }
 
 static bool set_batch(struct options *o, const char *value, struct error *e)

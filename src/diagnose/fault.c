@@ -40,6 +40,9 @@ static void take(struct fault *ret, int *best, const char *type, const char *tex
 	catalog_explain_failure(type, text, &e);
 	if (e.kind == NULL)
 		e.kind = "python_error";
+	/* An error that Python raised is known as far as its text goes; only a GPU leaves the cause open. */
+	if (strcmp(e.kind, "python_error") == 0 && strcmp(e.cause, "unknown") == 0)
+		e.cause = "other";
 	int w = weight(&e);
 
 	if (w < *best || (w == *best && w != 1))

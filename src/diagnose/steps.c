@@ -76,11 +76,11 @@ static void say_finding(const struct finding *f, struct buf *out)
 
 	say_operand(f, out);
 	if (f->bad_values.n && value_known(f->low)) {
-		buf_fmt(out, ": %s is not in %s", value_text(f->bad_values.v[0], a), value_text(f->low, b));
+		buf_fmt(out, ": %s, where %s", value_text(f->bad_values.v[0], a), value_text(f->low, b));
 		if (value_known(f->high))
-			buf_fmt(out, "..%s", value_text(f->high, b));
+			buf_fmt(out, " to %s is allowed", value_text(f->high, b));
 		else
-			buf_str(out, " or more");
+			buf_str(out, " or more is allowed");
 		if (f->bad_count != INT_UNKNOWN)
 			buf_fmt(out, ", %" PRId64 " element%s", f->bad_count, f->bad_count == 1 ? "" : "s");
 	} else if (f->detail) {
@@ -254,15 +254,15 @@ static enum step_status judge_labels(const struct model *m, struct buf *out)
 	}
 	calls = calls_checked(m, &unseen, &ops);
 	if (calls == 0 && unseen == 0) {
-		buf_str(out, "no operation that takes labels or indices was called");
+		buf_str(out, "no call of an operation that takes labels or indices was looked at");
 		return STEP_CLEAN;
 	}
 	if (calls - unseen <= 0) {
 		buf_fmt(out, "all %" PRId64 " labels and indices were on the GPU and could not be looked at", unseen);
 		return STEP_FAILED;
 	}
-	buf_fmt(out, "%" PRId64 " calls of %zu operation%s looked at, all labels and indices in range", calls - unseen,
-		ops, ops == 1 ? "" : "s");
+	buf_fmt(out, "%" PRId64 " call%s of %zu operation%s looked at, all labels and indices in range",
+		calls - unseen, calls - unseen == 1 ? "" : "s", ops, ops == 1 ? "" : "s");
 	if (unseen)
 		buf_fmt(out, " (%" PRId64 " more were on the GPU and could not be looked at)", unseen);
 	return STEP_CLEAN;
@@ -276,7 +276,7 @@ static bool skip_scan(const struct model *m, struct buf *reason)
 
 	if (skip_log(m, reason))
 		return true;
-	if (f && is_any(f->cause, value_causes))
+	if (f && f->bad_values.n && is_any(f->cause, value_causes))
 		return false;
 	buf_str(reason, f ? "the fault is not in the values of the data" : "no operand is known whose data could be scanned");
 	return true;
@@ -296,7 +296,7 @@ static enum step_status judge_scan(const struct model *m, struct buf *out)
 	}
 	if (s->problem) {
 		buf_str(out, s->problem);
-		return STEP_FAILED;
+		return STEP_SKIPPED;
 	}
 	if (s->total_bad_samples == INT_UNKNOWN) {
 		buf_str(out, "the answer does not say how many samples are bad");
@@ -305,8 +305,10 @@ static enum step_status judge_scan(const struct model *m, struct buf *out)
 	buf_fmt(out, "%" PRId64 " bad of ", s->total_bad_samples);
 	if (s->scanned != INT_UNKNOWN)
 		buf_fmt(out, "%" PRId64 " samples of %s", s->scanned, s->dataset ? s->dataset : "the dataset");
-	if (!s->complete)
+	if (s->size != INT_UNKNOWN && s->scanned < s->size)
 		buf_str(out, " (stopped at the limit)");
+	if (s->errors != INT_UNKNOWN && s->errors > 0)
+		buf_fmt(out, ", %" PRId64 " could not be read", s->errors);
 	if (s->samples.n)
 		buf_fmt(out, "; in the failing batch: sample %" PRId64 "%s", s->samples.v[0], s->samples.n > 1 ? ", ..." : "");
 	return s->total_bad_samples > 0 ? STEP_FOUND : STEP_CLEAN;

@@ -119,7 +119,7 @@ static void from_finding(struct verdict *v, const struct model *m, const struct 
 	copy_list(&v->bad_elements, &f->bad_elements, &element_record);
 	record_copy(&place_record, &v->location, &f->place);
 	v->module = xstrdup(f->module);
-	if (s && s->problem == NULL) {
+	if (s) {
 		record_done(&scan_record, &v->data);
 		record_copy(&scan_record, &v->data, s);
 	}

@@ -51,7 +51,7 @@ static void add_place(const struct verdict *v, const char *how, struct buf *b)
 
 	if (at->file == NULL || at->line == INT_UNKNOWN)
 		return;
-	buf_fmt(b, "; %s at %s:%" PRId64, how, base_name(at->file), at->line);
+	buf_fmt(b, "; %s %s:%" PRId64, how, base_name(at->file), at->line);
 	if (said->file == NULL || said->line == INT_UNKNOWN)
 		return;
 	if (strcmp(base_name(said->file), base_name(at->file)) == 0)
@@ -110,7 +110,7 @@ static char *summary(const struct verdict *v, const struct fault *f, const struc
 		else if (!seen && strcmp(f->kind, "python_error") == 0 && f->message)
 			buf_fmt(&b, ": %s", f->message);
 	}
-	add_place(v, seen || f->late ? "launched" : "raised", &b);
+	add_place(v, f->late || (seen && w) ? "launched at" : seen ? "at" : "raised at", &b);
 	return buf_take(&b);
 }
 
@@ -125,6 +125,14 @@ static char *why(const struct verdict *v, const struct model *m, const struct fa
 		buf_fmt(&b, " Seen: %s.", seen->detail);
 	if (seen && !seen->seen)
 		buf_str(&b, " The value itself was not seen.");
+	/* IEEE to two's complement on x86-64: what has no integer becomes the smallest. */
+	for (size_t i = 0; i < v->bad_values.n; i++) {
+		if (v->bad_values.v[i].kind == VALUE_INT && v->bad_values.v[i].i == INT64_MIN) {
+			buf_str(&b, " The smallest integer of all is what NaN or an infinity becomes when it is cast to an "
+				"integer: look at the values before the cast.");
+			break;
+		}
+	}
 	if (seen && strcmp(v->confidence, "likely") == 0 && seen->seen)
 		buf_str(&b, " The assertion that was printed is of another operation, so there may be a second fault.");
 	if (f->late && v->reported_location.file && v->location.file)

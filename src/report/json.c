@@ -101,9 +101,12 @@ static json_t *data_json(const struct scan *s)
 	json_t *json;
 	static const char *const inner[] = {"errors", "problem", "found"};
 
-	if (s->total_bad_samples == INT_UNKNOWN && s->samples.n == 0)
+	if (s->total_bad_samples == INT_UNKNOWN && s->samples.n == 0 && s->batch == INT_UNKNOWN)
 		return json_null();
 	json = record_encode(&scan_record, s, true);
+	/* A count that was stopped half way is no total. */
+	if (!s->complete && (s->size == INT_UNKNOWN || s->scanned < s->size))
+		json_object_set_new(json, "total_bad_samples", json_null());
 	for (size_t i = 0; i < COUNT(inner); i++)
 		json_object_del(json, inner[i]);
 	return json;

@@ -65,8 +65,7 @@ static void facts(const struct report *r, struct buf *out)
 	row(out, "operand", &b);
 	report_values(v, &b);
 	row(out, "allowed", &b);
-	if (v->data.samples.n || v->data.total_bad_samples != INT_UNKNOWN)
-		report_data(v, &b);
+	report_data(v, &b);
 	row(out, "data", &b);
 	show_text(&b, v->kernel);
 	row(out, "kernel", &b);

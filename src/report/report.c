@@ -142,7 +142,7 @@ void report_values(const struct verdict *v, struct buf *out)
 		buf_fmt(out, "%s%s", i ? ", " : "", value_text(v->bad_values.v[i], a));
 	if (v->bad_values.n > 8)
 		buf_str(out, ", ...");
-	for (size_t i = 0; i < v->bad_elements.n && i < 4; i++) {
+	for (size_t i = 0; v->tensor.shape.n && i < v->bad_elements.n && i < 4; i++) {
 		buf_str(out, i ? " [" : ", at [");
 		ints_text(&LIST_AT(struct element, v->bad_elements, i)->at, 16, out);
 		buf_chr(out, ']');
@@ -155,6 +155,8 @@ void report_data(const struct verdict *v, struct buf *out)
 {
 	const struct scan *s = &v->data;
 
+	if (s->samples.n == 0 && s->total_bad_samples == INT_UNKNOWN && s->batch == INT_UNKNOWN)
+		return;
 	show_text(out, s->loader ? s->loader : "the loader");
 	if (s->epoch != INT_UNKNOWN)
 		buf_fmt(out, ", epoch %" PRId64, s->epoch);
@@ -172,5 +174,7 @@ void report_data(const struct verdict *v, struct buf *out)
 			buf_str(out, " in all");
 		else if (s->scanned != INT_UNKNOWN)
 			buf_fmt(out, " among the %" PRId64 " looked at", s->scanned);
+		if (s->errors != INT_UNKNOWN && s->errors > 0)
+			buf_fmt(out, ", %" PRId64 " could not be read", s->errors);
 	}
 }

@@ -36,7 +36,7 @@ void report_markdown(const struct report *r, struct buf *out);
 void report_json(const struct report *r, struct buf *out);
 void report_sarif(const struct report *r, struct buf *out);
 
-/* Sentences that several formats share; each appends. */
+/* Sentences that several formats share; each appends, or nothing when nothing is known. */
 void report_place(const struct place *p, struct buf *out);   /* train.py:42 in train() */
 void report_operand(const struct verdict *v, struct buf *out); /* labels (target): int64 [64] on cuda:0, ... */
 void report_values(const struct verdict *v, struct buf *out);  /* 0 to 9; 3 elements are not: 10, at [17] */

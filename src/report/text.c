@@ -95,11 +95,9 @@ static void operand(const struct report *r, struct buf *out)
 	report_values(v, &b);
 	line(r, out, "allowed", b.data);
 	buf_done(&b);
-	if (v->data.samples.n || v->data.total_bad_samples != INT_UNKNOWN) {
-		report_data(v, &b);
-		line(r, out, "data", b.data);
-		buf_done(&b);
-	}
+	report_data(v, &b);
+	line(r, out, "data", b.data);
+	buf_done(&b);
 }
 
 static void kernels(const struct report *r, struct buf *out)
@@ -174,6 +172,20 @@ static void next(const struct report *r, struct buf *out)
 	buf_done(&b);
 }
 
+/* On a machine without a GPU the program dies of that first; its own fault shows in the CPU run. */
+static void error(const struct report *r, struct buf *out)
+{
+	bool aside = strcmp(r->fault.kind, "python_error") == 0 && strcmp(r->fault.log.cause, "build_mismatch") == 0 &&
+		     strcmp(r->verdict.cause, "build_mismatch") != 0;
+	struct buf b = {0};
+
+	show_text(&b, r->fault.message);
+	if (aside)
+		buf_str(&b, " (there is no GPU here; the fault above was found by running it on the CPU)");
+	line(r, out, "error", b.data);
+	buf_done(&b);
+}
+
 void report_text(const struct report *r, struct buf *out)
 {
 	const struct verdict *v = &r->verdict;
@@ -192,7 +204,7 @@ void report_text(const struct report *r, struct buf *out)
 		where(r, out);
 		operand(r, out);
 		kernels(r, out);
-		line_of(r, out, "error", r->fault.message);
+		error(r, out);
 		line_of(r, out, "why", v->why);
 		line_of(r, out, "fix", v->fix);
 	}
