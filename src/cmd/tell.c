@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "report/report.h"
@@ -17,6 +18,16 @@ static bool can_steer(FILE *on)
 bool tell_in_place(void)
 {
 	return can_steer(stderr);
+}
+
+/* Where text is wrapped: at the terminal's width, within what reads well. */
+static size_t columns_of(FILE *on)
+{
+	struct winsize size;
+
+	if (ioctl(fileno(on), TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+		return 100;
+	return size.ws_col < 50 ? 50 : size.ws_col > 110 ? 110 : size.ws_col;
 }
 
 static bool in_colour(const struct options *o, FILE *on)
@@ -58,6 +69,7 @@ bool tell_text(const struct options *o, const struct model *m, const char *sessi
 
 	report_init(&r, m, session, o->redact);
 	r.color = in_colour(o, on);
+	r.width = columns_of(on);
 	report_write(&r, o->format, &b);
 	bool ok = fwrite(b.data, 1, b.len, on) == b.len && fflush(on) == 0;
 

@@ -18,7 +18,7 @@ static const struct {
 
 void report_init(struct report *r, const struct model *m, const char *session, bool redact)
 {
-	*r = (struct report){.model = m, .session = session, .created = now_wall(), .redact = redact};
+	*r = (struct report){.model = m, .session = session, .created = now_wall(), .redact = redact, .width = 100};
 	fault_of(m, &r->fault);
 	verdict_of(m, &r->verdict);
 }

@@ -13,7 +13,8 @@ struct report {
 	const char *session; /* absolute path; NULL: none */
 	double created;
 	bool redact;
-	bool color; /* text only */
+	bool color;   /* text only */
+	size_t width; /* text only: columns to wrap at */
 };
 
 /* Works fault and verdict out. model and session must outlive the report. */

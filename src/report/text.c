@@ -7,7 +7,11 @@
 
 #include "base/show.h"
 
-enum { LABEL = 11, WIDTH = 100 };
+enum {
+	LABEL = 11,
+	STEP_TEXT = 30, /* columns before a step's finding */
+	STEP_WRAP = 13,
+};
 
 static const char bold[] = "\033[1m", red[] = "\033[31m", green[] = "\033[32m", dim[] = "\033[2m",
 	plain[] = "\033[0m";
@@ -17,23 +21,18 @@ static void styled(const struct report *r, struct buf *out, const char *style, c
 	buf_fmt(out, "%s%s%s", r->color ? style : "", text, r->color ? plain : "");
 }
 
-/* "  label      text", wrapped at words; the text must be safe to show already. */
-static void line(const struct report *r, struct buf *out, const char *label, const char *text)
+/* Appends text from `column` on, wrapped at words, further lines indented; it must be safe to show already. */
+static void wrap(const struct report *r, struct buf *out, size_t column, size_t indent, const char *text)
 {
-	char padded[LABEL + 1];
-	size_t column = LABEL + 2;
+	size_t start = column;
 
-	if (text == NULL || *text == '\0')
-		return;
-	snprintf(padded, sizeof padded, "%-*s", LABEL, label);
-	buf_str(out, "  ");
-	styled(r, out, dim, padded);
 	for (const char *word = text; *word;) {
 		size_t len = strcspn(word, " ");
 
-		if (column + len > WIDTH && column > LABEL + 2) {
-			buf_fmt(out, "\n%*s", LABEL + 2, "");
-			column = LABEL + 2;
+		if (column + len > r->width && column > start) {
+			out->len -= out->data[out->len - 1] == ' '; /* none at the end of a line */
+			buf_fmt(out, "\n%*s", (int)indent, "");
+			column = start = indent;
 		}
 		buf_add(out, word, len);
 		column += len;
@@ -44,6 +43,19 @@ static void line(const struct report *r, struct buf *out, const char *label, con
 		}
 	}
 	buf_chr(out, '\n');
+}
+
+/* "  label      text" */
+static void line(const struct report *r, struct buf *out, const char *label, const char *text)
+{
+	char padded[LABEL + 1];
+
+	if (text == NULL || *text == '\0')
+		return;
+	snprintf(padded, sizeof padded, "%-*s", LABEL, label);
+	buf_str(out, "  ");
+	styled(r, out, dim, padded);
+	wrap(r, out, LABEL + 2, LABEL + 2, text);
 }
 
 static void line_of(const struct report *r, struct buf *out, const char *label, const char *text)
@@ -149,10 +161,11 @@ static void steps(const struct report *r, struct buf *out)
 		buf_done(&b);
 		styled(r, out, style, status);
 		buf_chr(out, ' ');
-		show_text(out, s->finding);
+		show_text(&b, s->finding);
 		if (s->seconds >= 1)
-			buf_fmt(out, " (%.1f s)", s->seconds);
-		buf_chr(out, '\n');
+			buf_fmt(&b, " (%.1f s)", s->seconds);
+		wrap(r, out, STEP_TEXT, STEP_WRAP, b.data ? b.data : "");
+		buf_done(&b);
 	}
 }
 
@@ -193,9 +206,11 @@ void report_text(const struct report *r, struct buf *out)
 
 	buf_str(out, "cuwhy: ");
 	show_text(&b, v->known ? v->summary : "nothing was found: the program ended well");
-	styled(r, out, bold, b.data ? b.data : "");
+	buf_str(out, r->color ? bold : "");
+	wrap(r, out, 7, 7, b.data ? b.data : "");
+	buf_str(out, r->color ? plain : "");
 	buf_done(&b);
-	buf_str(out, "\n\n");
+	buf_chr(out, '\n');
 	if (v->known) {
 		char *cause = xasprintf("%s (%s)", v->cause, v->confidence);
 
