@@ -35,7 +35,7 @@ endif
 
 RUN_TESTS = $(AM_V_at)$(TEST_ENV) PYTHON="$(PYTHON)" $(SHELL) $(srcdir)/tests/run
 BINARY_SUITES = tests/structure.sh tests/cli_test.py tests/live_test.py tests/explain_test.py
-AGENT_SUITES = tests/agent_test.py tests/redirect_test.py tests/demo_test.py
+AGENT_SUITES = tests/ways_test.py tests/agent_test.py tests/redirect_test.py tests/demo_test.py
 SUITES = $(BINARY_SUITES) $(AGENT_SUITES) tests/case_test.py
 
 check-unit: check-cmocka $(check_PROGRAMS)
@@ -75,5 +75,5 @@ endif
 .PHONY: bench fuzz-logscan
 
 TEST_FILES = tests/run tests/structure.sh tests/tap.py tests/score_cases.py tests/cli_test.py tests/live_test.py tests/explain_test.py \
-	tests/case_test.py tests/demo_test.py tests/agent_test.py tests/redirect_test.py tests/bench/bench.py \
-	tests/cases tests/programs scripts .ci/run
+	tests/case_test.py tests/demo_test.py tests/ways_test.py tests/agent_test.py tests/redirect_test.py \
+	tests/bench/bench.py 	tests/cases tests/programs scripts .ci/run
