@@ -129,7 +129,7 @@ class Findings(unittest.TestCase):
         self.assertIn("IndexError: Target 7 is out of bounds", cuwhy.err)
         self.assertNotIn("cuwhy_agent", cuwhy.err)
         order = [one["event"] for one in cuwhy.events if one["event"] not in ("progress", "checked")]
-        self.assertEqual(order, ["process", "finding", "raised", "held", "scan"])
+        self.assertEqual(order, ["process", "raised", "finding", "held", "scan"])
 
     def test_shifted_labels_and_workers(self):
         cuwhy, _ = self.expect("label_from_one.py", cause="label_range", bad_values=[-1], low=0, high=3)
@@ -161,6 +161,22 @@ class Findings(unittest.TestCase):
     def test_silent_fault(self):
         cuwhy, _ = self.expect("silent_ctc.py", cause="label_range", silent=True, bad_values=[7])
         self.assertEqual((cuwhy.status, cuwhy.out, cuwhy.one("held")["reason"]), (0, "done\n", "exit"))
+
+    def test_caught_on_purpose(self):
+        cuwhy = observe("caught.py")
+        self.assertEqual((cuwhy.status, cuwhy.out, cuwhy.all("finding")), (0, "[1.0, -1.0]\n", []))
+
+    def test_plain_count_is_no_proof(self):
+        cuwhy = observe("plain_count.py")
+        scan = cuwhy.one("scan")
+        self.assertIn("plain count", scan["problem"])
+        self.assertEqual((scan["batch"], scan["epoch"], scan.get("found")), (1, 0, None))
+
+    def test_masked_and_permuted_labels(self):
+        for how, words in (("masked", "where it is not -1"), ("permuted", "in another order")):
+            scan = observe("label_masked.py", how).one("scan")
+            self.assertEqual((scan["found"], scan["samples"]), ([5], [5]), scan)
+            self.assertIn(words, scan["how"])
 
     def test_nothing_is_wrong(self):
         cuwhy = observe("label_ignored.py")
@@ -211,7 +227,7 @@ class Ends(unittest.TestCase):
         cuwhy = observe("many_states.py")
         scan = cuwhy.one("scan")
         self.assertIn("same state True True", cuwhy.out)
-        self.assertEqual((scan["found"], scan["errors"], scan["complete"]), ([1, 6], 1, True))
+        self.assertEqual((scan["found"], scan["errors"], scan["complete"]), ([1, 6], 1, False))
 
 
 class Children(unittest.TestCase):

@@ -190,6 +190,23 @@ class Devices(Base):
             self.assertNotIn(b"cuwhy", data)
         self.assertEqual(vars(self.c), {})
 
+    def test_what_is_saved_inside_an_operation(self):
+        from torch.utils.checkpoint import checkpoint
+        net = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 2)).cuda()
+        checkpoint(net, self.c, use_reentrant=False).sum().backward()
+        seen = set()
+        with torch.autograd.graph.saved_tensors_hooks(lambda one: seen.add(str(one.device)) or one,
+                                                      lambda one: one):
+            net(self.c)
+            self.assertEqual(seen, {"cuda:0"})
+            seen.clear()
+            nn.LayerNorm(4)(self.h)
+        self.assertEqual(seen, {"cpu"})
+
+    def test_lazy_modules(self):
+        lazy = nn.LazyLinear(3).to("cuda")
+        self.assertEqual(place(lazy(self.c)), "cuda:0")
+
     def test_checkpoints(self):
         file = io.BytesIO()
         torch.save({"c": self.c, "h": self.h}, file)
@@ -255,7 +272,7 @@ class Mismatches(Base):
             ("LSTM", "hx", lambda: nn.LSTM(4, 2).cuda()(c[None], (hidden, hidden))),
             ("GRU", "hx", lambda: nn.GRU(4, 2).cuda()(c[None], hidden)),
             ("masked_fill", "mask", lambda: c.masked_fill(h > 0, 0.0)),
-            ("index", "self", lambda: h[three.cuda()]),
+            ("index", "index", lambda: h[three.cuda()]),
             ("gather", "index", lambda: c.gather(1, three[:, None])),
             ("batch_norm", "input", lambda: nn.BatchNorm1d(4).cuda()(h)),
             ("index_put_", "values", lambda: c.__setitem__(c > 0, torch.ones(int((c > 0).sum())))),
@@ -326,6 +343,23 @@ class Answers(Base):
         cuda.set_rng_state(cuda.get_rng_state())
         for nothing in (cuda.synchronize, cuda.empty_cache, cuda.init, cuda.ipc_collect):
             nothing()
+
+    def test_memory_statistics(self):
+        self.assertEqual(torch.cuda.memory_stats()["allocated_bytes.all.peak"], 0)
+
+    def test_names_in_words(self):
+        here, there = self.h, self.c
+        told = []
+        operators = sys.modules["cuwhy_agent.operators"]
+        old = operators._finding
+        operators._finding = lambda **fields: told.append(fields["detail"])
+        try:
+            for call in (lambda: there + here, lambda: here[there.argmax(1)]):
+                self.assertRaises(RuntimeError, call)
+        finally:
+            operators._finding = old
+        self.assertEqual(told, ["here is on cpu while there is on cuda:0",
+                                "there.argmax(1) is on cuda:0 while here is on cpu"])
 
     def test_streams_and_events(self):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -3,6 +3,7 @@ What torch.cuda, torch.accelerator and their kin answer in mode `redirect`: one 
 launcher started processes for), idle, of a common kind. Streams, events and contexts do nothing; what
 cannot be had without a GPU is named and refused.
 """
+import collections
 import contextlib
 import sys
 import time
@@ -191,6 +192,15 @@ def _seeds(count):
     return [torch.zeros(16, dtype=torch.uint8) for _ in range(count)]
 
 
+def _no_memory_used(*args, **kwargs):
+    """Every statistic is 0, whatever it is called."""
+    return collections.defaultdict(int)
+
+
+def _nothing_nested(*args, **kwargs):
+    return collections.defaultdict(_nothing_nested)
+
+
 NOTHING = """
     init _lazy_init synchronize empty_cache ipc_collect manual_seed manual_seed_all seed seed_all
     set_rng_state set_rng_state_all set_stream _set_stream_by_id set_sync_debug_mode check_error
@@ -215,9 +225,9 @@ ANSWERS = {
     "get_device_name": constant(NAME), "get_device_capability": constant(CAPABILITY),
     "get_device_properties": properties, "get_arch_list": lambda: ["sm_80"],
     "get_gencode_flags": constant(""),
-    "mem_get_info": constant((MEMORY, MEMORY)), "memory_stats": lambda *args: {},
-    "memory_stats_as_nested_dict": lambda *args: {}, "host_memory_stats": dict,
-    "host_memory_stats_as_nested_dict": dict, "memory_snapshot": lambda *args, **kwargs: [],
+    "mem_get_info": constant((MEMORY, MEMORY)), "memory_stats": _no_memory_used,
+    "memory_stats_as_nested_dict": _nothing_nested, "host_memory_stats": _no_memory_used,
+    "host_memory_stats_as_nested_dict": _nothing_nested, "memory_snapshot": lambda *args, **kwargs: [],
     "_snapshot": lambda *args, **kwargs: {"segments": [], "device_traces": []},
     "memory_summary": constant("no GPU memory: answered with the CPU"), "list_gpu_processes": constant(""),
     "get_allocator_backend": constant("native"), "get_per_process_memory_fraction": constant(1.0),
@@ -242,7 +252,7 @@ ACCELERATOR = {
     "set_device_index": set_device, "set_device_idx": set_device, "current_stream": Stream,
     "set_stream": constant(None), "synchronize": constant(None), "device_index": device,
     "empty_cache": constant(None), "get_memory_info": constant((MEMORY, MEMORY)),
-    "memory_stats": lambda *args: {}, "get_device_capability": lambda *args: {},
+    "memory_stats": _no_memory_used, "get_device_capability": lambda *args: {},
     "memory_allocated": constant(0), "max_memory_allocated": constant(0), "memory_reserved": constant(0),
     "max_memory_reserved": constant(0), "reset_peak_memory_stats": constant(None),
     "reset_accumulated_memory_stats": constant(None), "empty_host_cache": constant(None),
@@ -322,5 +332,5 @@ def answer_all(note_function, swaps):
         torch._C._cuda_getCurrentRawStream = constant(0)
     if torch.version.cuda is None:
         torch.version.cuda = "12.1"
-    if hasattr(torch, "has_cuda"):
+    if "has_cuda" in vars(torch):
         torch.has_cuda = True

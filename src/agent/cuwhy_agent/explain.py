@@ -41,6 +41,9 @@ def other_device(text):
 
 
 RULES = (
+    Rule(r"(\w+)\(\): Expected reduction dim .*(?:non-zero size|numel\(\) == 0)|reduction function (\w+) on |"
+         r"(\w+)\(\).* (?:no elements|no identity|does not have an identity)", "empty_batch", "torch.{name}",
+         "input", expect="at least one element"),
     Rule(r"mat1 and mat2 shapes cannot be multiplied", "shape", F + "linear", "input"),
     Rule(r"Given groups=\d+, weight of size \[.*?\], expected input\[.*?\] to have \d+ channels, but got",
          "shape", F + "conv{dims}d", "input"),
@@ -87,14 +90,10 @@ RULES = (
 # The attributes in which modules keep the size of input that they take.
 SIZES = ("in_features", "in_channels", "num_features", "normalized_shape", "input_size", "embed_dim")
 
-# What the operators of a line are called.
-OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.MatMult: "matmul",
-             ast.Pow: "pow", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or"}
-
 
 def explain(error, stack):
     """Tells of the fault that an error which reached the top names; False if it names none."""
-    if findings.explain(error, stack):
+    if findings.explain(error):
         return True
     if findings.made:
         return True  # the check before the call said more
@@ -122,11 +121,14 @@ def tell(rule, match, text, stack):
     tensor = operand(stack, rule.names if rule.role else (role,))
     if op is None:
         op = operator_of(stack)
+    elif "{name}" in op:
+        op = op.replace("{name}", next(one for one in match.groups() if one))
     elif "{" in op:
         dims = tensor.dim() - 2 if tensor is not None and tensor.dim() > 2 else 2
         op = op.replace("{dims}", str(dims)).replace("{1}", match.group(1) if match.groups() else "2")
     lines = [line.strip() for line in text.splitlines() if match.group(0)[:20] in line] or [text.strip()]
-    fault = about(cause, role, tensor, rule.position, lines[0][:300], rule.expect or wanted(stack))
+    expect = rule.expect or ("all operands on one device" if cause == "device_mismatch" else wanted(stack))
+    fault = about(cause, role, tensor, rule.position, lines[0][:300], expect)
     findings.add(op or "torch", fault, stack)
 
 
@@ -162,5 +164,5 @@ def operator_of(stack):
     if node is None:
         return None
     operators = [one.op for one in ast.walk(node) if isinstance(one, (ast.BinOp, ast.AugAssign))]
-    found = [OPERATORS.get(type(one)) for one in operators]
+    found = [frames.OPERATORS.get(type(one)) for one in operators]
     return "torch." + found[0] if len(found) == 1 and found[0] else None

@@ -14,7 +14,7 @@ FINDINGS_MAX = 8
 OPERAND_MAX = 1 << 22  # elements kept of an operand
 
 made = []        # Finding, sent
-_pending = []    # (error type, error text, Finding): told if that error ends the program
+_pending = []    # (error's id, type and text, Finding): told if that error ends the program
 _weak = []       # Finding, told if the program ends in an error that nothing else explains
 _told = set()    # (op, file, line)
 _hold = None     # called before the call that a check found a fault in, in a run that ends there
@@ -27,6 +27,8 @@ class Finding:
         self.operand = operand    # its values, flat, or None
         self.fault = fault
         self.batches = batches    # see loaders.recent()
+        self.parts = {batch.source: batch.source.parts() for batch, _ in batches}  # what a scan walks over
+        self.computed = fault.tensor is not None and getattr(fault.tensor, "requires_grad", False)
 
 
 def forked():
@@ -40,16 +42,26 @@ def hold_with(hold):
     _hold = hold
 
 
-def report(hook, fault):
-    """A check before a call found a fault."""
+def report(hook, fault, args, kwargs):
+    """A check before a call found a fault. Returns the Finding if it is one only should the call raise."""
     finding = build(hook.op, fault, frames.here())
     if finding is None:
-        return
+        return None
     if fault.weak:
         _weak.append(finding)
+    elif not fault.silent and on_cpu(args) and on_cpu((kwargs or {}).values()):
+        _told.discard(key_of(finding))
+        return finding
     else:
         send(finding)
         hold_now()
+    return None
+
+
+def on_cpu(values):
+    """No operand is on a GPU: there the fault is an error that the program may catch."""
+    return all(on_cpu(one) if isinstance(one, (tuple, list)) else
+               not isinstance(one, torch.Tensor) or device(one) == "cpu" for one in values)
 
 
 def keep(hook, fault, error):
@@ -57,8 +69,12 @@ def keep(hook, fault, error):
     finding = build(hook.op, fault, frames.here())
     if finding is not None:
         _told.discard(key_of(finding))
-        _pending.append((type(error), str(error), finding))
-        del _pending[:-FINDINGS_MAX]
+        pend(finding, error)
+
+
+def pend(finding, error):
+    _pending.append((id(error), type(error), str(error), finding))
+    del _pending[:-FINDINGS_MAX]
 
 
 def finding(cause, op, role, tensor, detail=None, expect=None, silent=False, **more):
@@ -85,14 +101,16 @@ def hold_now():
         _hold()
 
 
-def explain(error, stack):
-    """Sends what is known of an error that reached the top: what was kept when it was raised."""
+def explain(error):
+    """Sends what is known of an error that ends the program: what was kept when it was raised."""
     while error is not None:
-        for kind, text, one in _pending:
-            if kind is type(error) and text == str(error) and key_of(one) not in _told:
-                _told.add(key_of(one))
-                send(one)
-                return True
+        alike = [(address != id(error), one) for address, kind, text, one in reversed(_pending)
+                 if kind is type(error) and text == str(error) and key_of(one) not in _told]
+        if alike:
+            one = min(alike, key=lambda pair: pair[0])[1]  # that very error's; else the last one's like it
+            _told.add(key_of(one))
+            send(one)
+            return True
         error = error.__cause__ or error.__context__
     return False
 

@@ -6,6 +6,7 @@ not an installed package's. Where there is none, the innermost frame that is nei
 agent's stands in for it.
 """
 import ast
+import functools
 import linecache
 import os
 import sys
@@ -21,6 +22,10 @@ PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep
 STDLIB = tuple({os.path.join(sysconfig.get_path(key), "") for key in ("stdlib", "platstdlib")})
 RUNNER = os.path.join(os.path.dirname(os.path.dirname(AGENT)), "runner.py")
 GENERATED = ("<eval_with_key>", "<frozen ", "<__array_function__", "<torch_package", "<attrs generated")
+
+# What the operators of a line are called.
+OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.MatMult: "matmul",
+             ast.Pow: "pow", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or"}
 
 _kinds = {}
 
@@ -186,7 +191,11 @@ def same_elements(a, b):
 def statement(frame, line):
     """The innermost statement around a line, as (node, source); None without source."""
     lines = linecache.getlines(frame.f_code.co_filename, frame.f_globals)
-    source = "".join(lines)
+    return parsed("".join(lines), line)
+
+
+@functools.lru_cache(maxsize=256)  # an error that the program catches may come again and again
+def parsed(source, line):
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -227,18 +236,33 @@ def argument_text(frame, line, position, keyword, op):
         return None
     span = running_span(frame)
     subscript = op in ("torch.Tensor.index", "torch.Tensor.index_put_")
-    found = candidates(node, ast.Subscript if subscript else ast.Call, line, span)
-    if not subscript:
+    operators = binary(node, last_name(op), line, span)
+    found = operators or candidates(node, ast.Subscript if subscript else ast.Call, line, span)
+    if not subscript and not operators:
         found = [call for call in found if last_name(called(call)) == last_name(op)] or found
     if len(found) != 1:
         return None
-    if subscript:
+    if operators:
+        arg = operand(found[0], position)
+    elif subscript:
         arg = subscript_part(found[0], position)
     else:
         arg = call_part(found[0], position, keyword, op, frame)
     text = ast.get_source_segment(source, arg) if arg is not None else None
     text = " ".join(text.split()) if text else None
     return text if text and len(text) <= NAME_MAX else None
+
+
+def binary(node, name, line, span):
+    """The places of a statement where an operation is written as an operator."""
+    kinds = tuple(kind for kind, called in OPERATORS.items() if called == name.rstrip("_"))
+    found = candidates(node, (ast.BinOp, ast.AugAssign), line, span) if kinds else []
+    return [one for one in found if isinstance(one.op, kinds)]
+
+
+def operand(node, position):
+    sides = (node.target, node.value) if isinstance(node, ast.AugAssign) else (node.left, node.right)
+    return sides[position] if position < 2 else None
 
 
 def last_name(dotted):

@@ -94,7 +94,7 @@ def serve(end):
 def answer(limit):
     followed = [one for one in findings.made if one.operand is not None]
     try:
-        return scan.scan(followed[0] if followed else None, limit)
+        return scan.scan((followed or findings.made or [None])[0], limit)
     except Exception as error:
         return {"problem": "the scan failed: %s: %s" % (type(error).__name__, error)}
 

@@ -5,6 +5,8 @@ One row of ENTRIES an operation. The C++ functions beneath torch.nn.functional a
 than the Python ones above them: every way of calling a loss passes there, the guard adds no frame to
 a traceback, and torch.compile still finds each function by the name it knows it by.
 """
+import threading
+
 import torch
 
 from cuwhy_agent import blame, checks, findings, look, wire
@@ -94,16 +96,25 @@ class Hook:
         self.operand, self.user_position = entry.operand, entry.user_position
         self.check, self.failed = entry.check, entry.failed
         self.calls = self.unseen = 0
+        self.kept = {}  # thread -> Finding of the running call, told only if what it raises is not caught
 
     def before(self, args, kwargs):
         if tracing() is not None:
             return  # torch.jit.trace: sizes are not numbers, and nothing may be recorded
+        if self.kept:
+            self.kept.pop(threading.get_ident(), None)
         fault = self.check(self, args, kwargs)
-        if fault is not None:
-            findings.report(self, fault)
+        finding = findings.report(self, fault, args, kwargs) if fault is not None else None
+        if finding is not None:
+            self.kept[threading.get_ident()] = finding
 
     def after(self, args, kwargs, error):
-        fault = self.failed(self, args, kwargs, error)
+        """The call raised."""
+        kept = self.kept.pop(threading.get_ident(), None)
+        if kept is not None:
+            findings.pend(kept, error)
+            return
+        fault = self.failed(self, args, kwargs, error) if self.failed else None
         if fault is not None:
             findings.keep(self, fault, error)
 
@@ -143,7 +154,7 @@ def guard(entry, spot, name, original):
     if original not in _guards:
         hook = Hook(entry, spot, name)
         make = look.method if spot == METHOD else look.guard
-        _guards[original] = make(original, hook.before, hook.after if hook.failed else None, entry.position)
+        _guards[original] = make(original, hook.before, hook.after, entry.position)
         counts.setdefault(hook.op, []).append(hook)
         tell_torchscript(original, _guards[original])
 

@@ -37,6 +37,7 @@ _sweeping = threading.Lock()
 
 class _Thread(threading.local):
     index = 0  # the current CUDA device
+    inside = None  # the device of the operation that is running
     backward = None  # the device of the tensors that backward runs for
     quiet = False  # mismatches are not looked for
     honest = False  # storages tell that they are on the CPU
@@ -181,16 +182,18 @@ def _sweep():
 
 
 def answer(tensor):
-    """What tensor.device says. An unknown tensor that is asked inside backward is taken to be on the
-    device that backward runs for, and stays there: the program may have built on the answer."""
+    """What tensor.device says. An unknown tensor that is asked inside an operation (by a hook on what is
+    saved) or inside backward is taken to be on the device that these run for, and stays there: the
+    program may have built on the answer."""
     with unguarded():
         device = look(tensor)
         if device is None:
             device = _real_device(tensor)
             if device.type == "cuda":
                 return canonical(device)
-            if device.type == "cpu" and thread.backward is not None:
-                device = thread.backward
+            running = thread.inside or thread.backward
+            if device.type == "cpu" and running is not None:
+                device = running
                 mark(tensor, device)
     return device
 

@@ -14,7 +14,7 @@ import types
 
 import torch
 
-from . import logical
+from . import frames, logical
 from .logical import CPU, Tensor, base, canonical, look, mark, real, thread, unguarded
 from .rules import COPIES_DATA, SHARES_DATA, TAKES_DATA, TAKES_DTYPE, Rule, lengths
 
@@ -180,12 +180,16 @@ def run(original, rule, args, kwargs):
         pass  # the original says what is wrong with its arguments
     if odd is not None:
         refuse(rule, odd, args, kwargs)
+    outer = thread.inside
+    thread.inside = device or outer
     try:
         out = original(*new_args, **new_kwargs)
     except RuntimeError as error:
         out = _widened(original, rule, new_args, new_kwargs, str(error))
         if out is None:
             raise
+    finally:
+        thread.inside = outer
     if device is not None:
         try:
             with unguarded():
@@ -198,17 +202,22 @@ def run(original, rule, args, kwargs):
 
 
 def _names(rule, tensor, other, args, kwargs):
-    """What the operation calls two of its operands, and how to tell them apart in words."""
+    """What the operation calls an operand that is at odds with another one, and what the user calls both."""
     try:
         roles = rule.roles(args, kwargs)
     except Exception:
         roles = []
     pair = []
+    stack = frames.here()
     for which in (tensor, other):
         role = next((name for one, name in roles if one is which), "operand")
         alike = [one for one, name in roles if name == role]
         at = next((i for i, one in enumerate(alike) if one is which), 0)
-        pair.append((role, role if len(alike) < 2 else "%s[%d]" % (role, at)))
+        position = rule.position(which, args)
+        written = frames.argument(stack, which, position, role, rule.public())
+        if written is None and rule.is_operator() and position in (0, 1):
+            written = ("the left operand", "the right operand")[position]
+        pair.append((role, written or (role if len(alike) < 2 else "%s[%d]" % (role, at))))
     return pair[0][0], pair[0][1], pair[1][1]
 
 
@@ -219,8 +228,9 @@ def refuse(rule, odd, args, kwargs):
         role, this, that = _names(rule, tensor, other, args, kwargs)
         here, there = logical.device_of(tensor), logical.device_of(other)
         _finding(cause="device_mismatch", op=rule.public(), role=role, tensor=tensor, expect=expect,
+                 position=rule.position(tensor, args),
                  detail="%s is on %s while %s is on %s" % (this, here, that, there))
-    if rule.result == "self" and expect.startswith("indices"):
+    if role == "index":
         raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (%s)"
                            % logical.device_of(args[0]))
     if rule.check is lengths:

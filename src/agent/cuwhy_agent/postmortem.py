@@ -11,6 +11,8 @@ import sys
 import threading
 from multiprocessing import parent_process, util
 
+from torch._utils import ExceptionWrapper
+
 from cuwhy_agent import explain, findings, frames, hold, look, wire
 
 # An error that may be about what this tool is for; others are told of, but not held.
@@ -88,10 +90,17 @@ def install():
         if isinstance(args.exc_value, Exception):
             safely(uncaught, args.exc_value, frames.of_traceback(trace))
 
+    ExceptionWrapper.__init__ = look.method(ExceptionWrapper.__init__, leaves_worker, None, -1)
     sys.excepthook = excepthook
     threading.excepthook = thread_hook
     atexit.register(safely, at_exit)
     after_fork()
+
+
+def leaves_worker(args, kwargs):
+    """What ends the work of a DataLoader's worker is raised again in the process that it works for."""
+    if hold.in_worker():
+        findings.explain(sys.exc_info()[1])
 
 
 def clean(error, trace):
@@ -113,6 +122,9 @@ def safely(function, *args):
 
 def at_exit():
     """The second chance: a fault that raised nothing, or whose error went another way."""
+    error = getattr(sys, "last_value", None)  # the program's own hook has printed it
+    if isinstance(error, Exception):
+        findings.explain(error)
     if wire.connected() or findings.made:
         tell_checked()
     if findings.made:

@@ -394,5 +394,13 @@ def _extensions(swaps):
     sys.meta_path.insert(0, _AfterImport(changes))
 
 
-PARTS = [_device_type, _legacy_types, _generators, _serialization, _other_processes, _data_parallel,
-         _process_groups, _autocast, _optimizers, _compiled, _extensions]
+def _lazy_modules(swaps):
+    """What may be done to a parameter that has no shape yet is a list of functions."""
+    kind = getattr(torch.nn.parameter, "UninitializedTensorMixin", None)
+    if kind is not None:
+        names = [getattr(one, "__name__", "") for one in kind._allowed_methods]
+        kind._allowed_methods.extend(getattr(Tensor, name) for name in names if hasattr(Tensor, name))
+
+
+PARTS = [_lazy_modules, _device_type, _legacy_types, _generators, _serialization, _other_processes,
+         _data_parallel, _process_groups, _autocast, _optimizers, _compiled, _extensions]

@@ -53,7 +53,7 @@ def lengths(rule, operands, args, kwargs):
     """pack_padded_sequence(input, lengths): the lengths must be on the CPU."""
     odd = args[1] if len(args) > 1 else kwargs.get("lengths")
     on_cuda = any(tensor is odd and device not in (None, CPU) for tensor, device in operands)
-    return (odd, args[0], "lengths on cpu") if on_cuda else None
+    return (odd, args[0], "the lengths on the CPU") if on_cuda else None
 
 
 def _selects(index):
@@ -71,13 +71,14 @@ def getitem(rule, operands, args, kwargs):
         return None
     for index, device in indices:
         if device not in (None, CPU, own):
-            odd, other = (self, index) if own is CPU else (index, self)
-            return odd, other, "indices on cpu or on the device of what they index"
+            if own is CPU:
+                return index, self, "the index on the CPU, like the tensor it indexes"
+            return index, self, "the index on the CPU or on the device of the tensor it indexes"
     if isinstance(values, Tensor) and indices and base.numel(values) != 1:
         device = next((device for tensor, device in operands if tensor is values), None)
         if device not in (None, own):
             odd, other = (self, values) if own is CPU else (values, self)
-            return odd, other, "values on the device of what they are put into"
+            return odd, other, "the values on the device of the tensor they are put into"
     return None
 
 
@@ -131,7 +132,7 @@ SPECIAL_METHODS = {"truediv": "div", "mod": "remainder", "floordiv": "floor_divi
                    "rshift": "bitwise_right_shift"}  # the rest is called as its operator
 # What operands are called where the schema of the operator says otherwise than the function in Python.
 ROLES = {
-    "__getitem__": ["self", "indices"], "__setitem__": ["self", "indices", "values"],
+    "__getitem__": ["self", "index"], "__setitem__": ["self", "index", "values"],
     "grad": ["self", "grad"],
     "embedding": ["weight", "input"], "embedding_bag": ["weight", "input", "offsets"],
     "rnn_tanh": ["input", "hx", "params"], "rnn_relu": ["input", "hx", "params"],
@@ -166,6 +167,20 @@ class Rule:
         if self.owner in ("torch.linalg", "torch.fft", "torch.special"):
             name = name[len(self.owner.rpartition(".")[2]) + 1:]
         return "%s.%s" % (self.owner, name)
+
+    def is_operator(self):
+        """Written as a + b."""
+        return self.name.startswith("__") and self.check is not getitem
+
+    def position(self, tensor, args):
+        """Which argument of the user's call, in its function form, is a tensor; None if that is not known."""
+        if self.check is getitem and len(args) > 1:
+            args = args[1] if type(args[1]) is tuple else args[1:2]
+        at = next((at for at, one in enumerate(args) if one is tensor), None)
+        reflected = self.name.startswith("__r") and hasattr(Tensor, "__%s" % self.name[3:])
+        if at is None or self.name in ROLES and self.check is not getitem:
+            return None  # the function in Python has another order
+        return 1 - at if self.is_operator() and reflected and at < 2 else at
 
     def roles(self, args, kwargs):
         """The operation's own names of its operands: [(tensor, name)]."""

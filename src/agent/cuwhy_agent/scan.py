@@ -17,7 +17,8 @@ FOUND_MAX = 100        # bad samples told of, over the whole data set
 VALUES_MAX = 16
 DEPTH_MAX = 6          # of the structure of a sample
 PROGRESS_SECONDS = 0.2
-SHIFT_VALUES_MIN = 3   # distinct values that make a constant shift a proof
+MASKED = (-100, -1, 0, 255)  # values that stand for "no label" and are masked out
+SHIFT_VALUES_MIN = 3   # distinct values that make a constant shift or another order a proof
 
 
 class saved_randomness:
@@ -77,35 +78,72 @@ def make_sample(dataset, collate, index):
 class Route:
     """How a part of the samples became the operand."""
 
-    def __init__(self, path, cut=None, shift=0, how=""):
-        self.path, self.cut, self.shift, self.how = path, cut, shift, how
+    def __init__(self, path, cut=None, shift=0, dropped=None, how=""):
+        self.path, self.cut, self.shift, self.dropped, self.how = path, cut, shift, dropped, how
 
     def values(self, leaf, dtype):
         """The values of one sample's part, as the operand had them."""
         if self.cut is not None:
             leaf = leaf[..., self.cut]
-        return leaf.reshape(-1).to(dtype) + self.shift if self.shift else leaf.reshape(-1).to(dtype)
+        values = leaf.reshape(-1).to(dtype)
+        if self.dropped is not None:
+            values = values[values != self.dropped]
+        return values + self.shift if self.shift else values
 
 
 CUTS = ((None, ""), (slice(1, None), "[..., 1:]"), (slice(None, -1), "[..., :-1]"))
 
 
-def routes(parts, path, operand):
+class PlainCount(Exception):
+    """The operand counts (0, 1, 2...): that a part of the samples holds such values, too, proves nothing."""
+
+
+def routes(parts, path, operand, indices):
     """The ways in which one part of a batch's samples is the operand."""
     for cut, words in CUTS:
         if cut is not None and any(part.dim() == 0 for part in parts):
             continue
         plain = Route(path, cut)
         values = torch.cat([plain.values(part, operand.dtype) for part in parts])
-        if values.numel() != operand.numel() or values.numel() == 0:
+        named = "the sample's %s" % ((path or "value") + words)
+        if values.numel() < operand.numel() or operand.numel() == 0:
             continue
-        if same(values, operand):
-            yield Route(path, cut, how="equal to the sample's %s" % ((path or "value") + words))
-        elif operand.dtype in look.INTEGERS:
-            shifts = (operand.long() - values.long()).unique()
-            if shifts.numel() == 1 and values.unique().numel() >= SHIFT_VALUES_MIN:
-                shift = int(shifts)
-                yield Route(path, cut, shift, "the sample's %s %+d" % ((path or "value") + words, shift))
+        if values.numel() > operand.numel():
+            yield from without_one_value(values, operand, path, cut, named)
+        elif same(values, operand):
+            if operand.tolist() == list(range(len(indices))) == indices:
+                raise PlainCount()
+            yield Route(path, cut, how="equal to " + named)
+        elif operand.dtype in look.INTEGERS and operand.unique().numel() >= SHIFT_VALUES_MIN:
+            yield from shifted_or_permuted(values, operand, path, cut, named, len(parts))
+
+
+def shifted_or_permuted(values, operand, path, cut, named, samples):
+    shifts = (operand.long() - values.long()).unique()
+    permuted = values.numel() == samples and same(values.sort()[0], operand.sort()[0])
+    if shifts.numel() != 1 and not permuted:
+        return
+    if is_count(operand.sort()[0]):
+        raise PlainCount()
+    if permuted:
+        yield Route(path, cut, how="%s, in another order" % named)
+    else:
+        yield Route(path, cut, int(shifts), how="%s %+d" % (named, int(shifts)))
+
+
+def without_one_value(values, operand, path, cut, named):
+    """part[part != value], the usual mask."""
+    for value in MASKED if operand.dtype in look.INTEGERS else ():
+        if (values == value).any() and same(values[values != value], operand):
+            if is_count(operand):
+                raise PlainCount()
+            yield Route(path, cut, dropped=value, how="%s where it is not %d" % (named, value))
+
+
+def is_count(values):
+    """An arithmetic progression of integers."""
+    steps = values.long().diff().unique() if values.dtype in look.INTEGERS else ()
+    return len(steps) == 1 and int(steps) != 0 and values.numel() >= SHIFT_VALUES_MIN
 
 
 def same(a, b):
@@ -113,17 +151,22 @@ def same(a, b):
                                       torch.equal(a[~a.isnan()], b[~b.isnan()])))
 
 
-def follow(batch, operand):
+def follow(batch, parts_of_source, operand):
     """The routes from a batch's samples to the operand; raises what the data set raises."""
-    dataset, collate = batch.source.parts()
+    dataset, collate = parts_of_source
     by_path = {}
     for index in batch.indices:
         for path, leaf in leaves(make_sample(dataset, collate, index)):
             by_path.setdefault(path, []).append(leaf)
-    found = []
+    found, refused = [], None
     for path, parts in by_path.items():
-        if len(parts) == len(batch.indices):
-            found.extend(routes(parts, path, operand))
+        try:
+            if len(parts) == len(batch.indices):
+                found.extend(routes(parts, path, operand, batch.indices))
+        except PlainCount as error:
+            refused = error
+    if refused and not found:
+        raise refused
     return found
 
 
@@ -169,46 +212,61 @@ class Progress:
 def scan(finding, limit):
     """The fields of the `scan` event for a finding (None: there is none)."""
     with look.hushed(), saved_randomness(), torch.no_grad():
-        if finding is None or finding.operand is None:
-            return {"problem": "no operand was seen whose values could be followed to a sample"}
-        if not finding.batches:
-            return {"problem": "no DataLoader had handed out a batch"}
+        if finding is None or not finding.batches:
+            return {"problem": "no DataLoader had handed out a batch" if finding else
+                    "no operand was seen whose values could be followed to a sample"}
+        if finding.computed:
+            return dict(newest(finding), problem="the values were computed by the model")
+        if finding.operand is None:
+            return dict(newest(finding), problem="the operand has no values to follow to a sample")
         return search(finding, Progress(None, limit))
 
 
+def newest(finding):
+    """The batch that was handed out last, which is the one the program was at."""
+    batch, (loader, dataset) = finding.batches[0]
+    return {"loader": loader, "dataset": dataset_name(finding, batch, dataset), "epoch": batch.source.epoch,
+            "batch": batch.number}
+
+
 def search(finding, progress):
-    problem = "the operand's values are not those of any part of the samples that were handed out last"
+    problem = "the data set of the batches that were handed out last is gone"
     for batch, (loader, dataset) in finding.batches:
-        about = {"loader": loader, "dataset": dataset_name(batch, dataset)}
+        about = {"loader": loader, "dataset": dataset_name(finding, batch, dataset)}
         if batch.source.iterable:
-            return dict(about, problem="an iterable data set has no indices to look samples up by")
-        if batch.indices is None or batch.source.parts() is None:
+            return dict(newest(finding),
+                        problem="an iterable data set has no indices to look samples up by")
+        if batch.indices is None or finding.parts[batch.source] is None:
             continue
         if progress.late(0):
             problem = "the time limit came before the operand was found in a batch"
             break
         try:
-            found = follow(batch, finding.operand)
+            found = follow(batch, finding.parts[batch.source], finding.operand)
+            problem = "the values could not be traced back to the data set (they were changed on the way)"
+        except PlainCount:
+            problem = "the values are a plain count, which any numbered field matches"
+            break
         except Exception as error:
             problem = "the samples of a batch could not be made again: %s: %s" % (type(error).__name__, error)
             continue
         if found:
             about.update(epoch=batch.source.epoch, batch=batch.number)
             return dict(about, **walk(batch, found, finding, progress))
-    loader, dataset = finding.batches[0][1]
-    return {"loader": loader, "dataset": dataset_name(finding.batches[0][0], dataset), "problem": problem}
+    return dict(newest(finding), problem=problem)
 
 
-def dataset_name(batch, name):
-    parts = batch.source.parts()
+def dataset_name(finding, batch, name):
+    parts = finding.parts[batch.source]
     return name or (type(parts[0]).__name__ if parts else None)
 
 
 def walk(batch, found, finding, progress):
     """Each sample against the rule, by every route that was proved: they must agree."""
-    dataset, collate = batch.source.parts()
+    dataset, collate = finding.parts[batch.source]
     walks = [Walk(route, finding.fault, finding.operand.dtype) for route in found]
-    told = {"field": found[0].path or None, "how": found[0].how, "samples": bad_of_batch(batch, walks[0])}
+    told = {"field": found[0].path or None, "how": found[0].how,
+            "samples": bad_of_batch(batch, dataset, collate, walks[0])}
     size = length(dataset)
     if size is None:
         return dict(told, problem="the data set has no length, so only the failing batch was looked at")
@@ -225,7 +283,7 @@ def walk(batch, found, finding, progress):
             errors += 1
         scanned += 1
     first = walks[0]
-    told.update(scanned=scanned, size=size, complete=scanned == size, errors=errors)
+    told.update(scanned=scanned, size=size, complete=scanned == size and not errors, errors=errors)
     if any(one.found != first.found or one.total != first.total for one in walks):
         return dict(told, problem="several parts of the samples hold these values and differ elsewhere: %s" %
                     ", ".join(one.route.path or "value" for one in walks))
@@ -233,8 +291,7 @@ def walk(batch, found, finding, progress):
     return dict(told, found=first.found, values=values, total_bad_samples=first.total)
 
 
-def bad_of_batch(batch, first):
-    dataset, collate = batch.source.parts()
+def bad_of_batch(batch, dataset, collate, first):
     bad = []
     for index in batch.indices:
         if type(index) is int and len(first.bad(make_sample(dataset, collate, index))):
