@@ -439,13 +439,6 @@ bool live_rerun(struct live *v, enum live_rerun how, double limit, struct error 
 	return true;
 }
 
-bool live_can_scan(const struct live *v)
-{
-	struct going *g;
-
-	return witness(v, &g) != NULL;
-}
-
 static bool scan_over(void *user)
 {
 	struct going *g = user;

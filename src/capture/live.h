@@ -44,9 +44,8 @@ enum live_rerun { LIVE_RERUN_CPU, LIVE_RERUN_BLOCKING };
  */
 bool live_rerun(struct live *v, enum live_rerun how, double limit, struct error *e);
 
-/* Is a process held that has looked at bad values, so that live_scan can be answered? */
-bool live_can_scan(const struct live *v);
-/* Asks it to walk the data that fed the failing operation, and waits. False when it gave no answer. */
+/* Asks the held process that has seen the bad values to walk the data that fed the failing operation, and
+ * waits. False when there is none, or it gave no answer. */
 bool live_scan(struct live *v, double limit, struct error *e);
 
 /* Lets go of everything held and waits for the user's own run to end; a process that hangs in a scan is ended.
