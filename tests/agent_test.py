@@ -154,6 +154,9 @@ class Findings(unittest.TestCase):
         self.expect("linear_shape.py", cause="shape", op="torch.nn.functional.linear", module="net.1",
                     expect="Linear with in_features=16", tensor={"role": "input", "shape": [2, 12]})
 
+    def test_what_only_a_text_says_was_not_seen(self):
+        self.assertEqual([f["seen"] for f in observe("error_text_only.py").all("finding")], [False])
+
     def test_nan_probabilities(self):
         self.expect("nan_probabilities.py", cause="probability_invalid", op="torch.multinomial", bad_values=["nan"],
                     bad_count=4)

@@ -154,7 +154,8 @@ def build(op, fault, stack):
         "pid": os.getpid(), "cause": fault.cause, "op": op, "tensor": told,
         "low": fault.low if bounded else None, "high": fault.high if bounded else None,
         "place": where, "stack": frames.places(stack), "module": frames.module_path(stack),
-        "detail": fault.detail, "expect": fault.expect, "seen": True, "silent": fault.silent,
+        "detail": fault.detail, "expect": fault.expect, "silent": fault.silent,
+        "seen": tensor is not None,  # what only an error's text says was not looked at
     }
     fields.update(facts)
     return Finding(fields, operand_of(fault, tensor), fault, loaders.recent(stack))
