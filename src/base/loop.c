@@ -29,6 +29,11 @@ struct handler {
 	void *user;
 };
 
+struct before_sleep {
+	loop_timer_fn *fn;
+	void *user;
+};
+
 struct loop {
 	struct watch *watches;
 	size_t nwatches, cap_watches;
@@ -42,8 +47,8 @@ struct loop {
 	int signal_fd; /* -1 until the first loop_signal */
 	sigset_t watched, before;
 	struct sigaction pipe_before, child_before;
-	loop_timer_fn *before_sleep;
-	void *before_sleep_user;
+	struct before_sleep *befores;
+	size_t nbefores, cap_befores;
 };
 
 struct loop *loop_new(void)
@@ -68,6 +73,7 @@ void loop_free(struct loop *l)
 	free(l->watches);
 	free(l->timers);
 	free(l->handlers);
+	free(l->befores);
 	free(l->polls);
 	free(l);
 }
@@ -159,8 +165,25 @@ void loop_child_signals(const struct loop *l)
 
 void loop_before_sleep(struct loop *l, loop_timer_fn *fn, void *user)
 {
-	l->before_sleep = fn;
-	l->before_sleep_user = user;
+	l->befores = xgrow(l->befores, &l->cap_befores, l->nbefores + 1, sizeof *l->befores);
+	l->befores[l->nbefores++] = (struct before_sleep){fn, user};
+}
+
+void loop_before_sleep_forget(struct loop *l, const void *user)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->nbefores; i++) {
+		if (l->befores[i].user != user)
+			l->befores[n++] = l->befores[i];
+	}
+	l->nbefores = n;
+}
+
+static void call_before_sleep(const struct loop *l)
+{
+	for (size_t i = 0; i < l->nbefores; i++)
+		l->befores[i].fn(l->befores[i].user);
 }
 
 /* Milliseconds until the next timer, rounded up so that it has passed when poll returns; -1: none. */
@@ -216,10 +239,8 @@ static void turn(struct loop *l)
 void loop_until(struct loop *l, bool (*done)(void *user), void *user)
 {
 	while (!done(user)) {
-		if (l->before_sleep)
-			l->before_sleep(l->before_sleep_user);
+		call_before_sleep(l);
 		turn(l);
 	}
-	if (l->before_sleep)
-		l->before_sleep(l->before_sleep_user);
+	call_before_sleep(l);
 }

@@ -37,8 +37,10 @@ void loop_signals_forget(struct loop *l, const void *user);
 /* In a forked child, before exec: the signal mask and dispositions that the process had before loop_new. */
 void loop_child_signals(const struct loop *l);
 
-/* Called each time before the loop sleeps: the place to flush and to draw. */
+/* Calls fn each time before the loop sleeps, in the order of registration: the place to flush and to draw. */
 void loop_before_sleep(struct loop *l, loop_timer_fn *fn, void *user);
+/* Removes every such callback that was registered with this user. */
+void loop_before_sleep_forget(struct loop *l, const void *user);
 
 /* Runs until done(user) is true; it is asked before each sleep. */
 void loop_until(struct loop *l, bool (*done)(void *user), void *user);

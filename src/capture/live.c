@@ -164,7 +164,7 @@ void live_free(struct live *v)
 	going_free(v->rerun);
 	going_free(v->main);
 	loop_signals_forget(v->loop, v);
-	loop_before_sleep(v->loop, NULL, NULL);
+	loop_before_sleep_forget(v->loop, v);
 	if (v->cwd >= 0)
 		close(v->cwd);
 	free(v);

@@ -36,7 +36,7 @@ static bool perform(struct live *v, const struct step *s, double limit, struct e
 	return true;
 }
 
-static void walk(struct live *v, const struct model *m, const struct step *s, const struct walk_options *o)
+void walk_step(struct live *v, const struct model *m, const struct step *s, const struct walk_options *o)
 {
 	double started = now_steady();
 	struct buf finding = {0};
@@ -63,5 +63,5 @@ static void walk(struct live *v, const struct model *m, const struct step *s, co
 void walk_all(struct live *v, const struct model *m, const struct walk_options *o)
 {
 	for (size_t i = 0; i < step_count; i++)
-		walk(v, m, &step_table[i], o);
+		walk_step(v, m, &step_table[i], o);
 }

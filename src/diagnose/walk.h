@@ -14,6 +14,8 @@ struct walk_options {
 	void *user;
 };
 
+/* Runs one step, whatever earlier runs of it told. */
+void walk_step(struct live *v, const struct model *m, const struct step *s, const struct walk_options *o);
 void walk_all(struct live *v, const struct model *m, const struct walk_options *o);
 
 #endif

@@ -27,10 +27,12 @@ static const struct {
 	[EVENT_FINDING] = {"finding", &finding_record, true},
 	[EVENT_RAISED] = {"raised", &raised_record, true},
 	[EVENT_CHECKED] = {"checked", &checked_record, true},
+	[EVENT_OPERAND] = {"operand", &operand_record, true},
 	[EVENT_HELD] = {"held", &held_record, true},
 	[EVENT_PROGRESS] = {"progress", &progress_record, true},
 	[EVENT_SCAN] = {"scan", &scan_record, true},
 	[EVENT_STEP] = {"step", &step_result_record, false},
+	[EVENT_EXCERPT] = {"excerpt", &excerpt_record, false},
 	[EVENT_MACHINE] = {"machine", &machine_record, false},
 	[EVENT_NOTE] = {"note", &note_record, true},
 };

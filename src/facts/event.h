@@ -22,10 +22,12 @@ enum event_kind {
 	EVENT_FINDING,
 	EVENT_RAISED,
 	EVENT_CHECKED,
+	EVENT_OPERAND,
 	EVENT_HELD,
 	EVENT_PROGRESS,
 	EVENT_SCAN,
 	EVENT_STEP,
+	EVENT_EXCERPT, /* source lines around a place that matters */
 	EVENT_MACHINE,
 	EVENT_NOTE,
 	EVENT_KINDS
@@ -72,10 +74,12 @@ struct event {
 		struct finding finding;
 		struct raised raised;
 		struct checked checked;
+		struct operand operand;
 		struct held held;
 		struct progress progress;
 		struct scan scan;
 		struct step_result step;
+		struct excerpt excerpt;
 		struct machine machine;
 		struct note note;
 	} as;

@@ -44,6 +44,14 @@ RECORD(, scan, FIELD(STR, scan, loader), FIELD(STR, scan, dataset), FIELD(INT, s
 RECORD(, raised, FIELD(INT, raised, pid), FIELD(STR, raised, type), FIELD(STR, raised, text),
        FIELD_OF(LIST, raised, frames, &place_record));
 
+RECORD(, operand, FIELD(INT, operand, pid), FIELD(STR, operand, op),
+       FIELD_OF(RECORD, operand, tensor, &tensor_record), FIELD(VALUE, operand, low), FIELD(VALUE, operand, high),
+       FIELD(INT, operand, elements), FIELD(BOOL, operand, bad), FIELD(INT, operand, bad_count), FIELD(INT, operand, nans),
+       FIELD(INT, operand, infs), FIELD(INT, operand, zeros), FIELD(INTS, operand, histogram),
+       FIELD_OF(RECORD, operand, place, &place_record), FIELD(STR, operand, module), FIELD(INT, operand, calls));
+
+RECORD(, excerpt, FIELD(STR, excerpt, file), FIELD(INT, excerpt, first), FIELD(STRS, excerpt, lines));
+
 RECORD(, run, FIELD(STR, run, name), FIELD(STRS, run, argv), FIELD(STR, run, cwd), FIELD(INT, run, pid));
 
 RECORD(, ended, FIELD(STR, ended, name), FIELD(INT, ended, exit_status), FIELD(INT, ended, signal),

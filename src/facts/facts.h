@@ -102,6 +102,32 @@ struct element {
 	struct ints at;
 };
 
+/*
+ * What an operand held when it was last looked at: one for each operand of each call site, told now and
+ * then while the program runs. Counts are exact over `elements`; unknown where the tensor could not be read.
+ */
+struct operand {
+	int64_t pid;
+	char *op;             /* as in a finding; NULL for what a DataLoader yields */
+	struct tensor tensor; /* min and max leave NaN out, and keep infinities */
+	struct value low, high; /* the range it must keep, inclusive; VALUE_NONE: anything goes */
+	int64_t elements;
+	bool bad;          /* it breaks the operation's rule */
+	int64_t bad_count; /* elements outside the range */
+	int64_t nans, infs, zeros;
+	struct ints histogram; /* finite elements in bins of equal width from min to max */
+	struct place place;   /* the user's line that makes the call */
+	char *module;
+	int64_t calls; /* of this call site so far */
+};
+
+/* Lines of a source file as they were when the program ran: what a replay elsewhere can show. */
+struct excerpt {
+	char *file;
+	int64_t first; /* line number of lines.v[0], from 1 */
+	struct strs lines;
+};
+
 /* How often index-like operands were looked at and were in range: what clears the data. */
 struct checked {
 	int64_t pid;
@@ -173,6 +199,6 @@ struct note {
 
 extern const struct record place_record, tensor_record, assertion_record, failure_record,
 	traceback_record, process_record, finding_record, element_record, checked_record, scan_record,
-	raised_record, run_record, ended_record, step_result_record, machine_record, note_record;
+	raised_record, operand_record, excerpt_record, run_record, ended_record, step_result_record, machine_record, note_record;
 
 #endif

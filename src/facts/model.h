@@ -22,6 +22,8 @@ struct run_facts {
 	struct list raised;
 	struct list checked; /* one a process and operation, the latest */
 	struct list scans;
+	struct list operands; /* one an operation, role, name and line: the latest, or the latest that was bad */
+	struct operand_index *operand_index;
 	int64_t rank;        /* of a launcher's summary */
 	bool cuda_absent;
 };
@@ -33,14 +35,20 @@ struct model {
 	struct list notes;
 	struct machine machine;
 	bool has_machine;
-	int64_t last_event; /* id */
-	double started;     /* time of the first event */
+	struct list excerpts;
+	int64_t last_event;     /* id */
+	double started, latest; /* times of the first and the last event */
+	double step_started;    /* of the step that is running */
+	struct progress progress; /* of the step that is running; total unknown before it is told */
+	double progress_at;     /* time of it; 0: none told */
 };
 
 void model_init(struct model *m);
 void model_done(struct model *m);
 void model_fold(struct model *m, const struct event *e); /* e is borrowed, what is kept is copied */
 
+/* A line of a source file from the excerpts, NULL when it is not among them. Borrowed. */
+const char *model_line(const struct model *m, const char *file, int64_t line);
 /* The run of that name, NULL when it was not started; the last one when there were several. */
 const struct run_facts *model_run(const struct model *m, const char *name);
 /* The state of a step, NULL when nothing is known of it. */

@@ -136,6 +136,74 @@ static void model_keeps_the_latest_of_what_is_told_again(void **state)
 	model_done(&m);
 }
 
+static void fold_json(struct model *m, enum event_kind kind, double time, const char *text)
+{
+	json_t *json = parse(text);
+	struct event ev;
+
+	assert_true(event_decode(&ev, kind, json, NULL));
+	ev.id = m->last_event + 1;
+	ev.time = time;
+	ev.run = 0;
+	model_fold(m, &ev);
+	event_done(&ev);
+	json_decref(json);
+}
+
+static void a_good_batch_does_not_take_a_bad_operand_away(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_init(&m);
+	for (int i = 0; i < 500; i++) {
+		char *text = xasprintf("{\"op\": \"f\", \"tensor\": {\"name\": \"t%d\", \"max\": 4}, \"place\": {\"line\": %d}}",
+				       i, i % 7);
+
+		fold_json(&m, EVENT_OPERAND, 1, text);
+		free(text);
+	}
+	fold_json(&m, EVENT_OPERAND, 1, "{\"op\": \"f\", \"tensor\": {\"name\": \"t8\", \"max\": 9}, \"place\": {\"line\": 1}}");
+	fold_json(&m, EVENT_FINDING, 1, "{\"op\": \"f\", \"tensor\": {\"name\": \"t8\", \"max\": 10}, \"bad_count\": 2,"
+		  "\"place\": {\"line\": 1}}");
+	fold_json(&m, EVENT_OPERAND, 1, "{\"op\": \"f\", \"tensor\": {\"name\": \"t8\", \"max\": 3}, \"place\": {\"line\": 1}}");
+	assert_int_equal(m.runs[0].operands.n, 500);
+	const struct operand *o = LIST_AT(struct operand, m.runs[0].operands, 8);
+
+	assert_string_equal(o->tensor.name, "t8");
+	assert_true(o->bad && o->bad_count == 2 && o->tensor.max.i == 10);
+	model_done(&m);
+}
+
+static void progress_is_of_the_step_that_runs(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_init(&m);
+	fold_json(&m, EVENT_STEP, 10, "{\"id\": \"dataloader_scan\", \"status\": \"running\"}");
+	fold_json(&m, EVENT_PROGRESS, 12, "{\"done\": 5, \"total\": 50}");
+	assert_true(m.step_started == 10 && m.progress_at == 12 && m.progress.total == 50);
+	fold_json(&m, EVENT_STEP, 13, "{\"id\": \"cpu_rerun\", \"status\": \"running\"}");
+	assert_true(m.step_started == 13 && m.progress_at == 0 && m.progress.total == INT_UNKNOWN);
+	model_done(&m);
+}
+
+static void lines_are_found_in_excerpts(void **state)
+{
+	struct model m;
+
+	(void)state;
+	model_init(&m);
+	fold_json(&m, EVENT_EXCERPT, 1, "{\"file\": \"a.py\", \"first\": 10, \"lines\": [\"x\", \"y\"]}");
+	fold_json(&m, EVENT_EXCERPT, 1, "{\"file\": \"a.py\", \"first\": -9223372036854775807, \"lines\": [\"evil\"]}");
+	assert_string_equal(model_line(&m, "a.py", 11), "y");
+	assert_null(model_line(&m, "a.py", 12));
+	assert_null(model_line(&m, "a.py", 9));
+	assert_null(model_line(&m, "b.py", 10));
+	model_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -145,6 +213,9 @@ int main(void)
 		cmocka_unit_test(values_read_as_a_person_writes_them),
 		cmocka_unit_test(text_that_is_no_utf8_becomes_json),
 		cmocka_unit_test(model_keeps_the_latest_of_what_is_told_again),
+		cmocka_unit_test(a_good_batch_does_not_take_a_bad_operand_away),
+		cmocka_unit_test(progress_is_of_the_step_that_runs),
+		cmocka_unit_test(lines_are_found_in_excerpts),
 	};
 
 	return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
